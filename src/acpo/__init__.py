@@ -1,0 +1,1 @@
+"""A reproducible pipeline from data to paper tables for reinforcement learning with verifiable rewards."""
