@@ -46,7 +46,7 @@ def make_objective(name: str, parameters: Mapping[str, Any] | BaseModel) -> Obje
 def _find(name: str) -> type[Objective]:
     classes = _classes()
     if name not in classes:
-        nearest = difflib.get_close_matches(name, classes, n=1, cutoff=0.0)
+        nearest = difflib.get_close_matches(name.lower(), classes, n=1, cutoff=0.0)
         raise ValueError(
             f"unknown objective {name!r}: did you mean {nearest[0]!r}? Known: {', '.join(sorted(classes))}"
         )

@@ -52,7 +52,10 @@ RELEASED = {
 BATCH_SCOPE = {"scope": "batch"}
 VARIANTS = [
     *((name, {}) for name in PAPER),
-    *(("acpo", change) for change in ({"bins": 4}, {"bins": 6}, {"probability": "current"}, {"dual_clip": 3.0})),
+    *(
+        ("acpo", change)
+        for change in ({"bins": 4}, {"bins": 6}, {"probability": "current"}, {"dual_clip": 3.0})
+    ),
     ("cispo", GATE),
     ("high_entropy", BATCH_SCOPE),
     ("low_entropy", BATCH_SCOPE),
@@ -62,7 +65,9 @@ VARIANTS = [
 ]
 every_method = pytest.mark.parametrize("name", list(PAPER))
 every_variant = pytest.mark.parametrize(
-    ("name", "change"), VARIANTS, ids=[f"{name}-{'-'.join(map(str, change.values()))}" for name, change in VARIANTS]
+    ("name", "change"),
+    VARIANTS,
+    ids=[f"{name}-{'-'.join(map(str, change.values()))}" for name, change in VARIANTS],
 )
 every_aggregation = pytest.mark.parametrize("aggregation", AGGREGATIONS, ids=str)
 
@@ -94,7 +99,7 @@ def from_probabilities(
     entropy: Sequence[Sequence[float]] | None = None,
     dtype: torch.dtype = torch.float64,
 ) -> TokenBatch:
-    """A batch from rows of probabilities of equal width, the first `length` of each row being response tokens."""
+    """A batch from rows of probabilities; the first `length` of each row are response tokens."""
     p, q = torch.tensor(old, dtype=dtype), torch.tensor(new, dtype=dtype)
     lengths = torch.tensor([p.shape[1]] * p.shape[0] if length is None else length)
     mask = torch.arange(p.shape[1]) < lengths.unsqueeze(1)
@@ -112,7 +117,7 @@ def from_ratios(
 def random_batch(
     seed: int, responses: int = 8, tokens: int = 10, spread: float = 0.8, dtype: torch.dtype = torch.float64
 ) -> TokenBatch:
-    """Unequal lengths (1 to `tokens`), probabilities over the whole range, log-ratios of deviation `spread`."""
+    """Unequal lengths (1 to `tokens`), probabilities of any size, log-ratios of deviation `spread`."""
     g = torch.Generator().manual_seed(seed)
     shape = (responses, tokens)
     length = torch.randint(1, tokens + 1, (responses, 1), generator=g)
@@ -181,3 +186,32 @@ def assert_identical(a: Outcome, b: Outcome) -> None:
     assert a.summary.keys() == b.summary.keys()
     for key, value in a.summary.items():
         assert value == b.summary[key] or (math.isnan(value) and math.isnan(b.summary[key])), key
+
+
+def on_policy(advantage: list[float], length: list[int]) -> TokenBatch:
+    p = [[0.5] * max(length)] * len(length)
+    return from_probabilities(p, p, advantage, length)
+
+
+def widened(batch: TokenBatch, junk: float) -> TokenBatch:
+    """The batch at twice its padding width, every padded slot holding `junk`."""
+    extra = torch.full_like(batch.log_prob, junk).detach()
+
+    def wide(x):
+        return torch.cat([torch.where(batch.mask, x.detach(), junk), extra], dim=1)
+
+    mask = torch.cat([batch.mask, torch.zeros_like(batch.mask)], dim=1)
+    return batch_of(
+        wide(batch.log_prob), wide(batch.old_log_prob), mask, batch.advantage, wide(batch.entropy)
+    )
+
+
+def empty_batch(responses: int = 2, tokens: int = 10) -> TokenBatch:
+    junk = torch.full((responses, tokens), math.nan, dtype=torch.float64)
+    return batch_of(
+        junk,
+        junk,
+        torch.zeros_like(junk, dtype=torch.bool),
+        torch.full((responses,), math.nan).double(),
+        junk,
+    )
