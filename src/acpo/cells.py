@@ -1,0 +1,95 @@
+"""Cell names: `{suite}_{method}_{regime}`, or `{suite}_base` for the untrained model."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from acpo.config import ConfigError, Study, digest, nearest
+
+BASE = "base"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a study. `method` is `base` and `regime` None for the untrained model."""
+
+    suite: str
+    method: str
+    regime: str | None
+
+    def __str__(self) -> str:
+        return "_".join(part for part in (self.suite, self.method, self.regime) if part)
+
+    @property
+    def is_base(self) -> bool:
+        """Whether this is a suite's untrained model."""
+        return self.method == BASE
+
+
+class CellNames:
+    """All cell names that a study defines, whatever its grid."""
+
+    def __init__(self, study: Study):
+        """Index the study's cells.
+
+        Raises:
+            ConfigError: two cells share a name (suite `a_b` with method `c`, suite `a` with method `b_c`).
+        """
+        self._cells: dict[str, Cell] = {}
+        for cell in all_cells(study):
+            other = self._cells.setdefault(str(cell), cell)
+            if other != cell:
+                raise ConfigError(f"cell name {cell!s} is both {other} and {cell}: rename a suite or a method")
+
+    def __iter__(self):
+        return iter(self._cells)
+
+    def parse(self, name: str) -> Cell:
+        """Return the cell of that name.
+
+        Raises:
+            ConfigError: no such cell; names the nearest one.
+        """
+        if name not in self._cells:
+            raise ConfigError(f"unknown cell {name!r}; {nearest(name, self._cells)}")
+        return self._cells[name]
+
+
+def all_cells(study: Study) -> list[Cell]:
+    """List every cell that the definitions allow."""
+    trained = [Cell(s, m, r) for s in study.suites for m in study.methods for r in study.regimes]
+    return [Cell(suite, BASE, None) for suite in study.suites] + trained
+
+
+def grid_cells(study: Study) -> list[Cell]:
+    """List the cells that `all` makes: the grid's combinations and the base cell of each of its suites."""
+    grid = study.grid
+    trained = [Cell(s, m, r) for s in grid.suites for m in grid.methods for r in grid.regimes]
+    return [Cell(suite, BASE, None) for suite in grid.suites] + trained
+
+
+def cell_seeds(study: Study, cell: Cell) -> list[int]:
+    """Return the training seeds of a cell. The base model is made once, as seed 0."""
+    return [0] if cell.is_base else list(study.seeds)
+
+
+def resolve(study: Study, cell: Cell) -> dict[str, Any]:
+    """Return all of the configuration that a cell's results depend on, and nothing else.
+
+    Two studies that resolve a cell equally give it equal results, so its digest decides what is re-run.
+    """
+    suite = study.suites[cell.suite]
+    resolved: dict[str, Any] = {
+        "root_seed": study.root_seed,
+        "suite": {"name": cell.suite, **suite.model_dump(mode="json", exclude={"label", "note", "regimes", "resources"})},
+        "model": study.models[suite.model].model_dump(mode="json", exclude={"label"}),
+    }
+    if cell.regime is not None:
+        regime = study.regime(cell.suite, cell.regime)
+        resolved["method"] = study.methods[cell.method].model_dump(mode="json", exclude={"label"})
+        resolved["regime"] = regime.model_dump(mode="json", exclude={"label"})
+    return resolved
+
+
+def fingerprint(study: Study, cell: Cell) -> str:
+    """Hash what a cell's results depend on (see `resolve`)."""
+    return digest(resolve(study, cell))

@@ -1,0 +1,321 @@
+"""The study as typed models: what `config.yaml` may say, checked before anything runs."""
+
+import difflib
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$")]
+Fraction = Annotated[float, Field(ge=0, le=1)]
+
+
+class ConfigError(Exception):
+    """The configuration is wrong; the message names the key, what was expected and what to do."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Phrase the nearest known word, or list them all: the tail of every 'unknown ...' message."""
+    known = sorted(known)
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+
+
+class Strict(BaseModel):
+    """A config section: unknown keys are refused with the nearest known one named."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_keys(cls, values: Any) -> Any:
+        if isinstance(values, Mapping):
+            for key in values:
+                if key not in cls.model_fields:
+                    raise ValueError(f"unknown key {key!r}; {nearest(str(key), cls.model_fields)}")
+        return values
+
+
+class Regime(Strict):
+    """How far updates drift from the behavior policy. Sizes count prompts."""
+
+    label: str
+    train_batch_size: PositiveInt
+    mini_batch_size: PositiveInt
+
+    @model_validator(mode="after")
+    def _mini_batch_divides_batch(self) -> "Regime":
+        if self.train_batch_size % self.mini_batch_size:
+            raise ValueError(
+                f"mini_batch_size {self.mini_batch_size} does not divide train_batch_size "
+                f"{self.train_batch_size}: choose a divisor"
+            )
+        return self
+
+    @property
+    def updates_per_rollout(self) -> int:
+        """The off-policy degree: updates made from one rollout batch."""
+        return self.train_batch_size // self.mini_batch_size
+
+
+class MeasuredParameter(Strict):
+    """A method parameter read from the log of another method's run (same suite, regime and seed)."""
+
+    method: Name
+    statistic: Literal["clip_width_mean", "clip_width_max"]
+
+
+class Method(Strict):
+    """An objective with its parameters."""
+
+    label: str
+    objective: Name
+    parameters: dict[str, Any]
+    measured: dict[str, MeasuredParameter] = {}
+
+
+class SupervisedStart(Strict):
+    """Supervised training on generated demonstrations that makes the embedded base model."""
+
+    steps: PositiveInt
+    batch_size: PositiveInt
+    learning_rate: PositiveFloat
+    warmup_steps: NonNegativeInt
+    adam_betas: tuple[Fraction, Fraction]
+    weight_decay: NonNegativeFloat
+
+
+class BuiltModel(Strict):
+    """A small Qwen2-shaped model that the study makes itself."""
+
+    source: Literal["built"]
+    label: str
+    hidden_size: PositiveInt
+    layers: PositiveInt
+    attention_heads: PositiveInt
+    key_value_heads: PositiveInt
+    feed_forward_size: PositiveInt
+    supervised: SupervisedStart
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> "BuiltModel":
+        if self.hidden_size % self.attention_heads or self.attention_heads % self.key_value_heads:
+            raise ValueError("attention_heads must divide hidden_size, and key_value_heads attention_heads")
+        return self
+
+
+class HubModel(Strict):
+    """A published checkpoint."""
+
+    source: Literal["hub"]
+    label: str
+    repository: str
+
+
+class TinyEngine(Strict):
+    """The embedded trainer and sampler: one process, one thread, CPU."""
+
+    name: Literal["tiny"]
+    micro_batch_size: PositiveInt | None
+    generation_batch_size: PositiveInt
+    length_buckets: PositiveInt
+
+
+class VerlEngine(Strict):
+    """verl trains and vLLM samples on GPUs."""
+
+    name: Literal["verl"]
+    micro_batch_size: PositiveInt
+    precision: Literal["bf16", "fp32"]
+
+
+class Resources(Strict):
+    """What one training job asks of a cluster."""
+
+    gpus: NonNegativeInt
+    cpus: PositiveInt
+    memory_mb: PositiveInt
+    runtime_minutes: PositiveInt
+
+
+class Training(Strict):
+    """Reinforcement learning, the same for every method of a suite."""
+
+    learning_rate: PositiveFloat
+    adam_betas: tuple[Fraction, Fraction]
+    weight_decay: NonNegativeFloat
+    gradient_clip: PositiveFloat
+    group_size: Annotated[int, Field(ge=2)]
+    temperature: PositiveFloat
+    top_p: Literal[1.0]
+    max_prompt_tokens: PositiveInt
+    max_response_tokens: PositiveInt
+    epochs: PositiveInt | None = None
+    prompts: PositiveInt | None = None
+    validation_every: PositiveInt
+    checkpoint_every: PositiveInt
+    kl_coefficient: Literal[0.0]
+    entropy_coefficient: Literal[0.0]
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> "Training":
+        if (self.epochs is None) == (self.prompts is None):
+            raise ValueError("give the length of training once: either epochs or prompts")
+        return self
+
+
+class Benchmark(Strict):
+    """A held-out set and how often each of its questions is sampled."""
+
+    label: str
+    task: Name
+    split: Name
+    samples: PositiveInt
+
+
+class Validation(Strict):
+    """The held-out set watched during training; the best checkpoint is chosen on it."""
+
+    split: Name
+    samples: PositiveInt
+
+
+class TokenStore(Strict):
+    """At which rollouts the tokens of every update are kept for the probes (1 is the first)."""
+
+    rollouts: list[PositiveInt]
+
+
+class Suite(Strict):
+    """A row-group of the paper: task, model, engine, benchmarks."""
+
+    label: str
+    family: Literal["countdown", "hitab", "math"]
+    note: str | None = None
+    task: Name
+    train_split: Name
+    model: Name
+    engine: Annotated[TinyEngine | VerlEngine, Field(discriminator="name")]
+    training: Training
+    regimes: dict[Name, Regime] = {}
+    validation: Validation
+    benchmarks: dict[Name, Benchmark]
+    token_store: TokenStore
+    resources: Resources
+    selection: str | None = None
+
+
+class Grid(Strict):
+    """What `all` makes: every combination of these."""
+
+    suites: list[Name]
+    methods: list[Name]
+    regimes: list[Name]
+
+
+class Study(Strict):
+    """Everything a study is: definitions as maps, what to run as lists."""
+
+    root_seed: NonNegativeInt
+    seeds: list[NonNegativeInt]
+    grid: Grid
+    regimes: dict[Name, Regime]
+    models: dict[Name, Annotated[BuiltModel | HubModel, Field(discriminator="source")]]
+    methods: dict[Name, Method]
+    suites: dict[Name, Suite]
+
+    @model_validator(mode="after")
+    def _references_exist(self) -> "Study":
+        for kind in ("suites", "methods", "regimes"):
+            for name in getattr(self.grid, kind):
+                _require(name, getattr(self, kind), f"grid.{kind}")
+        for key, suite in self.suites.items():
+            _require(suite.model, self.models, f"suites.{key}.model")
+            for regime in suite.regimes:
+                _require(regime, self.regimes, f"suites.{key}.regimes")
+        for key, method in self.methods.items():
+            for parameter, source in method.measured.items():
+                _require(source.method, self.methods, f"methods.{key}.measured.{parameter}.method")
+                if self.methods[source.method].measured:
+                    raise ValueError(f"methods.{key}.measured.{parameter}: {source.method} is measured itself")
+        if "base" in self.methods:
+            raise ValueError("methods: 'base' is the untrained cell's name and cannot be a method")
+        if not self.seeds or len(set(self.seeds)) != len(self.seeds):
+            raise ValueError("seeds: give at least one, each once")
+        return self
+
+    def regime(self, suite: str, regime: str) -> Regime:
+        """Return a suite's batch sizes in a regime: its own where it has them, else the common ones."""
+        return self.suites[suite].regimes.get(regime, self.regimes[regime])
+
+
+def _require(name: str, known: Mapping[str, Any], where: str) -> None:
+    if name not in known:
+        raise ValueError(f"{where}: unknown name {name!r}; {nearest(name, known)}")
+
+
+def parse_study(values: Mapping[str, Any], origin: str = "the configuration") -> Study:
+    """Check a configuration.
+
+    Args:
+        values: The nested mapping read from YAML, command-line overrides included.
+        origin: Where it came from, for the message.
+
+    Raises:
+        ConfigError: one line per fault, naming the key, the value and what was expected.
+    """
+    try:
+        return Study.model_validate(values)
+    except ValidationError as error:
+        lines = []
+        for fault in error.errors():
+            key = ".".join(str(part) for part in fault["loc"])
+            given = fault["input"]
+            shown = f" (given: {given!r})" if isinstance(given, str | int | float | bool) else ""
+            message = fault["msg"].removeprefix("Value error, ")
+            lines.append(f"{origin}: {key + ': ' if key else ''}{message}{shown}")
+        raise ConfigError("\n".join(lines)) from error
+
+
+def load_study(path: Path) -> Study:
+    """Read and check a study from a YAML or JSON file.
+
+    Raises:
+        ConfigError: missing file, broken YAML, or a fault in its content.
+    """
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"{path}: no such file") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not valid YAML: {error}") from error
+    if not isinstance(values, Mapping):
+        raise ConfigError(f"{path}: expected a mapping of sections, found {type(values).__name__}")
+    return parse_study(values, str(path))
+
+
+def digest(value: BaseModel | Mapping[str, Any]) -> str:
+    """Hash a resolved configuration: 16 hex digits, independent of key order."""
+    content = value.model_dump(mode="json") if isinstance(value, BaseModel) else value
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of `config.yaml` (kept in `docs/config.schema.json`, tested for drift)."""
+    return Study.model_json_schema()

@@ -1,0 +1,70 @@
+"""What trains and samples. An engine is a package here with a module `engine` that offers `ENGINE`."""
+
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from acpo.cells import Cell
+from acpo.config import ConfigError, Study
+from acpo.tasks.base import Problem
+
+
+@dataclass(frozen=True)
+class TrainingJob:
+    """One training run: what to train, from what, on what, to where.
+
+    `problems` are the training problems and `validation` the ones that choose the best checkpoint.
+    `data_hashes` are the sha256 of the files that they came from. `measured` are parameters read from another run.
+    """
+
+    study: Study
+    cell: Cell
+    seed: int
+    problems: Sequence[Problem]
+    validation: Sequence[Problem]
+    data_hashes: dict[str, str]
+    base_directory: Path | None
+    measured: dict[str, float]
+    run_directory: Path
+
+
+class Engine(ABC):
+    """Trains and samples policies."""
+
+    @abstractmethod
+    def make_base(self, job: TrainingJob) -> None:
+        """Make a suite's untrained model in the run directory; `run.json` is written last."""
+
+    @abstractmethod
+    def train(self, job: TrainingJob) -> None:
+        """Train a cell's policy with one seed, resuming where a killed run stopped; `run.json` is written last."""
+
+    @abstractmethod
+    def sample(
+        self, study: Study, cell: Cell, checkpoint: Path, benchmark: str, problems: Sequence[Problem], seed: int
+    ) -> pd.DataFrame:
+        """Sample a benchmark's questions; returns the columns question, sample, response, response_tokens, finish_reason."""
+
+
+def engine_names() -> list[str]:
+    """List the engines that this version has."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
+
+
+def load_engine(name: str) -> Engine:
+    """Return an engine by name.
+
+    Raises:
+        ConfigError: this version does not have it.
+    """
+    if name not in engine_names():
+        raise ConfigError(
+            f"the engine {name!r} is not part of this version (it has: {', '.join(engine_names())}): "
+            "choose a suite whose engine is"
+        )
+    return importlib.import_module(f"{__name__}.{name}.engine").ENGINE

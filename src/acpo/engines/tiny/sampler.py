@@ -1,0 +1,147 @@
+"""Sampling many responses at once, with a key/value cache that finished rows leave."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor
+
+from acpo.engines.tiny.model import Model, causal_attention, feed_forward, normalise, project
+
+
+@dataclass(frozen=True)
+class Responses:
+    """Sampled responses, `samples` per prompt, those of one prompt together.
+
+    tokens: (responses, longest) token ids, zero behind each end.
+    lengths: (responses,) tokens in each, the end token included.
+    log_prob: (responses, longest) log-probability of each token at the sampling temperature.
+    finished: (responses,) False where the limit cut the response off.
+    """
+
+    tokens: Tensor
+    lengths: Tensor
+    log_prob: Tensor
+    finished: Tensor
+
+
+@dataclass
+class _Cache:
+    """Keys and values of a batch: one (rows, key/value heads, positions, head size) tensor per layer."""
+
+    keys: list[Tensor]
+    values: list[Tensor]
+
+    def keep(self, rows: Tensor) -> None:
+        self.keys = [tensor[rows] for tensor in self.keys]
+        self.values = [tensor[rows] for tensor in self.values]
+
+
+@torch.no_grad()
+def sample(
+    model: Model,
+    prompts: Sequence[Sequence[int]],
+    samples: int,
+    uniforms: np.ndarray,
+    temperature: float,
+    end_tokens: frozenset[int],
+    batch_size: int,
+) -> Responses:
+    """Sample responses by inverting the cumulative distribution at given uniforms.
+
+    Row i's tokens depend on row i's uniforms only, not on how rows are batched.
+
+    Args:
+        model: The model.
+        prompts: Token ids of each prompt.
+        samples: Responses per prompt.
+        uniforms: (prompts * samples, most response tokens) in [0, 1).
+        temperature: Divides the logits.
+        end_tokens: Tokens that end a response.
+        batch_size: Responses sampled at once.
+
+    Returns:
+        The responses, in the order of the prompts.
+    """
+    limit = uniforms.shape[1]
+    rows = len(prompts) * samples
+    tokens = torch.zeros(rows, limit, dtype=torch.long)
+    log_prob = torch.zeros(rows, limit)
+    lengths = torch.full((rows,), limit)
+    finished = torch.zeros(rows, dtype=torch.bool)
+    ends = torch.zeros(model.sizes.vocabulary, dtype=torch.bool)
+    ends[list(end_tokens)] = True
+    draws = torch.from_numpy(uniforms)
+    for chosen in _batches(prompts, max(1, batch_size // samples)):
+        prompt = torch.tensor([prompts[i] for i in chosen])
+        logits, cache = _prefill(model, prompt, samples, limit)
+        alive = (torch.tensor(chosen)[:, None] * samples + torch.arange(samples)).flatten()
+        for step in range(limit):
+            token, chosen_log_prob = _draw(logits / temperature, draws[alive, step])
+            tokens[alive, step] = token
+            log_prob[alive, step] = chosen_log_prob
+            ended = ends[token]
+            if bool(ended.any()):
+                lengths[alive[ended]] = step + 1
+                finished[alive[ended]] = True
+                going = (~ended).nonzero().squeeze(1)
+                alive, token = alive[going], token[going]
+                cache.keep(going)
+            if len(alive) == 0 or step + 1 == limit:
+                break
+            logits = _step(model, token, cache, prompt.shape[1] + step)
+    longest = int(lengths.max())
+    return Responses(tokens[:, :longest], lengths, log_prob[:, :longest], finished)
+
+
+def _batches(prompts: Sequence[Sequence[int]], size: int) -> list[list[int]]:
+    """Group prompt numbers into batches of equal length, so that nothing is ever padded."""
+    by_length: dict[int, list[int]] = {}
+    for number, prompt in enumerate(prompts):
+        by_length.setdefault(len(prompt), []).append(number)
+    return [group[i : i + size] for group in by_length.values() for i in range(0, len(group), size)]
+
+
+def _draw(logits: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
+    """Draw one token a row: the first whose cumulative probability exceeds the row's uniform."""
+    log_prob = torch.log_softmax(logits, -1)
+    cumulative = log_prob.exp().cumsum(-1)
+    token = (cumulative <= (uniform * cumulative[:, -1])[:, None]).sum(-1).clamp_(max=logits.shape[1] - 1)
+    return token, log_prob.gather(1, token[:, None]).squeeze(1)
+
+
+def _prefill(model: Model, prompt: Tensor, samples: int, limit: int) -> tuple[Tensor, _Cache]:
+    """Read each prompt once and return its next-token logits and cache, repeated for its samples."""
+    count, length = prompt.shape
+    sizes = model.sizes
+    cache = _Cache([], [])
+    x = F.embedding(prompt, model.embedding)
+    for layer in model.layers:
+        query, key, value = project(x, layer, model, slice(0, length))
+        for kept, new in ((cache.keys, key), (cache.values, value)):
+            room = new.new_zeros(count * samples, sizes.key_value_heads, length + limit, sizes.head_size)
+            room[:, :, :length] = new.repeat_interleave(samples, 0)
+            kept.append(room)
+        x = x + F.linear(causal_attention(query, key, value), layer.attention_out)
+        x = feed_forward(x, layer)
+    logits = F.linear(normalise(x[:, -1], model.norm), model.head)
+    return logits.repeat_interleave(samples, 0), cache
+
+
+def _step(model: Model, token: Tensor, cache: _Cache, position: int) -> Tensor:
+    """Read one more token of every row and return the next token's logits."""
+    sizes = model.sizes
+    rows, shared = len(token), sizes.key_value_heads
+    x = F.embedding(token, model.embedding)[:, None]
+    for layer, keys, values in zip(model.layers, cache.keys, cache.values, strict=True):
+        query, key, value = project(x, layer, model, slice(position, position + 1))
+        keys[:, :, position] = key[:, :, 0]
+        values[:, :, position] = value[:, :, 0]
+        seen_keys, seen_values = keys[:, :, : position + 1], values[:, :, : position + 1]
+        query = query.reshape(rows, shared, sizes.heads // shared, sizes.head_size)
+        weights = (query @ seen_keys.transpose(2, 3) * sizes.head_size**-0.5).softmax(-1)
+        mixed = (weights @ seen_values).reshape(rows, 1, sizes.hidden)
+        x = feed_forward(x + F.linear(mixed, layer.attention_out), layer)
+    return F.linear(normalise(x[:, 0], model.norm), model.head)

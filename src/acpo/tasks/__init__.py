@@ -1,0 +1,25 @@
+"""Tasks by name: each module of this package that defines `TASK` is one."""
+
+import importlib
+import pkgutil
+
+from acpo.config import ConfigError, nearest
+from acpo.tasks.base import Task
+
+_NOT_TASKS = {"base"}
+
+
+def task_names() -> list[str]:
+    """List the tasks, by file name."""
+    return sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _NOT_TASKS)
+
+
+def load_task(name: str) -> Task:
+    """Return the task in `acpo/tasks/<name>.py`.
+
+    Raises:
+        ConfigError: no such task; names the nearest.
+    """
+    if name not in task_names():
+        raise ConfigError(f"unknown task {name!r}; {nearest(name, task_names())}")
+    return importlib.import_module(f"{__name__}.{name}").TASK
