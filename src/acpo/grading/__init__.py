@@ -1,0 +1,1 @@
+"""Graders of untrusted answers: pure, bounded in time and memory, never executing what they grade."""

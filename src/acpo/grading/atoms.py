@@ -1,0 +1,348 @@
+"""The smallest parts of a mathematical answer: numbers, symbols, functions, fractions, brackets, matrices."""
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+
+from acpo.grading.normalize import ROW
+from acpo.grading.tokens import MalformedError, Token, UnsupportedError
+from acpo.grading.tree import Node, number
+
+DEEPEST = 60
+LARGEST_EXPONENT = 5000
+LONGEST_NUMBER = 1000
+_BRACKETS = {"(": ")", "[": "]", "{": "}", "langle": "rangle"}
+_ACCENTS = frozenset({"dot", "ddot", "hat", "bar", "vec", "tilde", "overline", "widehat", "widetilde", "underline", "overrightarrow"})
+_APPLIED = frozenset("fghFGHPQpquvy")
+_ALIASES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "lg": "ln", "log": "ln"}
+
+
+class AtomParser:
+    """A cursor over tokens and the readers of factors; `Parser` adds terms, sums and statements."""
+
+    def __init__(self, tokens: list[Token]):
+        """Start at the first token."""
+        self.tokens, self.at, self.depth = tokens, 0, 0
+
+    answer: Callable[[], Node]
+    statement: Callable[[], Node]
+    sum: Callable[[], Node]
+    term: Callable[[], Node]
+
+    def deeper(self) -> None:
+        """Count one level of nesting."""
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise MalformedError(f"nested deeper than {DEEPEST} levels")
+
+    def peek(self, ahead: int = 0) -> Token | None:
+        """Return a token without taking it; None at the end."""
+        place = self.at + ahead
+        return self.tokens[place] if place < len(self.tokens) else None
+
+    def take(self, *texts: str) -> bool:
+        """Take the next token if it is one of these marks or commands."""
+        token = self.peek()
+        if token is not None and token.kind in ("mark", "command") and token.text in texts:
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, *texts: str) -> str:
+        """Take one of these marks or commands, or fail."""
+        token = self.peek()
+        if not self.take(*texts):
+            raise MalformedError(f"expected {' or '.join(texts)}, found {token.text if token else 'the end'!r}")
+        return self.tokens[self.at - 1].text
+
+    def starts_factor(self, token: Token) -> bool:
+        """Say whether a token can begin a factor."""
+        if token.kind == "mark":
+            return token.text in ("(", "[", "{") or (token.text == "|" and not self.in_bars)
+        if token.kind == "command":
+            known = ("frac", "sqrt", "binom", "begin", "lfloor", "lceil", "langle", "angle", "triangle", "{", *_ACCENTS)
+            return token.text in known
+        return token.kind in ("number", "name", "function", "word")
+
+    in_bars = False
+
+    def factor(self) -> Node:
+        """A base with its postfixes: factorial, power, percent, degrees."""
+        self.deeper()
+        node = self.base()
+        while (token := self.peek()) is not None and token.kind == "mark":
+            if token.text == "!":
+                self.at += 1
+                node = Node("factorial", (node,))
+            elif token.text in ("^", "**"):
+                self.at += 1
+                node = self.power(node)
+            elif token.text == "%":
+                self.at += 1
+                node = Node("percent", (node,))
+            else:
+                break
+        self.depth -= 1
+        return node
+
+    def power(self, base: Node) -> Node:
+        """The exponent after `^`; degrees and primes are written as exponents, too."""
+        if self.take("circ"):
+            return Node("degree", (base,))
+        if self.peek() and self.peek(1) and self.tokens[self.at].text == "{" and self.tokens[self.at + 1].text in ("circ", "prime", "'"):
+            degree = self.tokens[self.at + 1].text == "circ"
+            self.at += 1
+            marks = 0
+            while self.take("circ", "prime", "'"):
+                marks += 1
+            self.expect("}")
+            return Node("degree", (base,)) if degree else _primed(base, marks)
+        return Node("pow", (base, self.exponent()))
+
+    def exponent(self) -> Node:
+        """A braced, bracketed or single exponent; towers group from the right."""
+        if self.take("-"):
+            return Node("neg", (self.factor(),))
+        self.take("+")
+        if (token := self.peek()) is not None and token.text == "{" and token.kind == "mark":
+            inside = self.group()
+            return self.power(inside) if self.take("^", "**") else inside
+        return self.factor()
+
+    def group(self) -> Node:
+        """A brace group that holds one expression, or a single token where TeX takes one."""
+        if self.take("{"):
+            inside = self.sum()
+            self.expect("}")
+            return inside
+        token = self.peek()
+        if token is not None and token.kind == "number" and len(token.text) > 1 and token.text.isdigit():
+            self.tokens[self.at] = Token("number", token.text[1:])
+            return number(int(token.text[0]), token.text[0])
+        return self.base()
+
+    def base(self) -> Node:
+        """A number, a name, a function, a bracketed expression or a command."""
+        token = self.peek()
+        if token is None:
+            raise MalformedError("the answer ends too early")
+        self.at += 1
+        if token.kind == "number":
+            return self.numeral(token.text)
+        if token.kind == "name":
+            return self.symbol(token.text)
+        if token.kind == "word":
+            return self.symbol(token.text) if len(token.text) > 1 else Node("word", (token.text.casefold(),))
+        if token.kind == "function":
+            return self.function(token.text)
+        if token.kind == "text":
+            raise MalformedError(f"text among mathematics: {token.text[:40]!r}")
+        return self.bracket(token) if token.text in ("(", "[", "{", "|", "langle") else self.command(token)
+
+    def numeral(self, text: str) -> Node:
+        """A number, or a numeral with its base as index."""
+        if self.take("_"):
+            base = self.group()
+            if base.kind != "number" or not text.isdigit():
+                raise MalformedError("an index on a number that is not a base")
+            return Node("based", (text.lstrip("0") or "0", str(base.parts[0])))
+        if len(text) > LONGEST_NUMBER:
+            raise MalformedError(f"a number of more than {LONGEST_NUMBER} digits")
+        mantissa, _, exponent = text.lower().partition("e")
+        if exponent and abs(int(exponent)) > LARGEST_EXPONENT:
+            raise MalformedError("a number with too large an exponent")
+        return number(Fraction(mantissa.rstrip(".")) * Fraction(10) ** int(exponent or 0), text)
+
+    def index(self) -> str:
+        """The text of an index: `_1`, `_{max}`."""
+        if not self.take("_"):
+            return ""
+        if not self.take("{"):
+            self.at += 1
+            return "_" + self.tokens[self.at - 1].text if self.at <= len(self.tokens) else ""
+        depth, texts = 1, []
+        while (token := self.peek()) is not None:
+            self.at += 1
+            depth += (token.text == "{") - (token.text == "}")
+            if depth == 0:
+                return "_" + "".join(texts)
+            texts.append(token.text)
+        raise MalformedError("an index that is not closed")
+
+    def symbol(self, name: str) -> Node:
+        """A symbol with index and primes, or a named function applied to arguments."""
+        name += self.index()
+        marks = 0
+        while self.take("'"):
+            marks += 1
+        node = _primed(Node("symbol", (name,)), marks)
+        token = self.peek()
+        if token is not None and token.kind == "mark" and token.text == "(" and name not in ("e", "i", "pi"):
+            return self.applied(node)
+        return node
+
+    def applied(self, function: Node) -> Node:
+        """`x(t)`, `I(0)`, `f(2x)` are applications; `n(n+1)` is a product."""
+        start = self.at
+        self.at += 1
+        arguments = [self.sum()]
+        while self.take(","):
+            arguments.append(self.sum())
+        if not self.take(")"):
+            self.at = start
+            return function
+        single = len(arguments) == 1 and arguments[0].kind in ("symbol", "number")
+        if single or len(arguments) > 1 or str(function.parts[0])[0] in _APPLIED:
+            return Node("apply", (function, *arguments))
+        self.at = start
+        return function
+
+    def function(self, name: str) -> Node:
+        """A named function with its base, power and argument."""
+        if name == "sqrt":
+            return self.root()
+        name = _ALIASES.get(name, name)
+        base = None
+        if name == "ln" and self.take("_"):
+            base = self.group()
+        elif name in ("max", "min"):
+            self.index()
+        exponent = self.exponent() if self.take("^", "**") else None
+        argument = self.argument()
+        if exponent == Node("neg", (number(1, "1"),)) and name in ("sin", "cos", "tan", "cot", "sinh", "cosh", "tanh"):
+            return Node("call", (f"arc{name}", *argument))
+        node = Node("call", (name, *argument))
+        if base is not None:
+            node = Node("div", (node, Node("call", ("ln", base))))
+        return node if exponent is None else Node("pow", (node, exponent))
+
+    def argument(self) -> tuple[Node, ...]:
+        """The argument of a function: bracketed, braced, or the factors that follow it."""
+        if self.take("("):
+            arguments = [self.sum()]
+            while self.take(","):
+                arguments.append(self.sum())
+            self.expect(")")
+            return tuple(arguments)
+        token = self.peek()
+        if token is not None and token.kind == "function":
+            return (self.factor(),)
+        node = self.factor()
+        while (token := self.peek()) is not None and token.kind in ("number", "name") and token.text not in ("(",):
+            node = Node("mul", (node, self.factor()))
+        return (node,)
+
+    def root(self) -> Node:
+        """`\\sqrt{x}`, `\\sqrt[3]{x}`, and `\\sqrt(x)` or `sqrt(x)` as it is meant."""
+        degree = None
+        if self.take("["):
+            degree = self.sum()
+            self.expect("]")
+        inside = self.base() if (token := self.peek()) is not None and token.text == "(" else self.group()
+        return Node("pow", (inside, Node("div", (number(1), degree or number(2)))))
+
+    def bracket(self, token: Token) -> Node:
+        """Brackets: a parenthesised expression, a tuple, an interval, a set, an absolute value."""
+        self.deeper()
+        if token.text == "|":
+            node = self.bars()
+        elif token.text == "{" and token.kind == "mark":
+            items = self.items()
+            self.expect("}")
+            node = items[0] if len(items) == 1 else Node("set", tuple(items))
+        elif token.text == "{":
+            empty = self.take("}")
+            items = [] if empty else self.items()
+            if not empty:
+                self.expect("}")
+            node = Node("set", tuple(items))
+        else:
+            opening = "(" if token.text == "langle" else token.text
+            items = self.items()
+            closing = self.expect(")", "]", "rangle").replace("rangle", ")")
+            node = items[0] if len(items) == 1 and _BRACKETS[opening] == closing else Node("group", (opening, closing, *items))
+        self.depth -= 1
+        return node
+
+    def items(self) -> list[Node]:
+        """Statements separated by commas inside brackets."""
+        outer, self.in_bars = self.in_bars, False
+        items = [self.statement()]
+        while self.take(",", ";"):
+            items.append(self.statement())
+        self.in_bars = outer
+        return items
+
+    def bars(self) -> Node:
+        """`|x|`."""
+        outer, self.in_bars = self.in_bars, True
+        inside = self.sum()
+        self.expect("|")
+        self.in_bars = outer
+        return Node("call", ("abs", inside))
+
+    def command(self, token: Token) -> Node:
+        """A TeX command that stands for a value."""
+        name = token.text
+        if name == "frac":
+            return Node("div", (self.group(), self.group()))
+        if name == "binom":
+            return Node("call", ("binom", self.group(), self.group()))
+        if name in ("lfloor", "lceil"):
+            inside = self.sum()
+            self.expect("rfloor" if name == "lfloor" else "rceil")
+            return Node("call", ("floor" if name == "lfloor" else "ceil", inside))
+        if name in _ACCENTS:
+            return self.symbol(f"{name}({_text(self.group())})")
+        if name in ("angle", "triangle"):
+            return self.symbol(name + "".join(self.points()))
+        if name == "begin":
+            return self.matrix()
+        if token.kind == "command":
+            raise UnsupportedError(f"\\{name} is not read here")
+        raise MalformedError(f"unexpected {name!r}")
+
+    def points(self) -> list[str]:
+        """The letters that name an angle or a triangle."""
+        names = []
+        while (token := self.peek()) is not None and token.kind in ("name", "word"):
+            self.at += 1
+            names.append(token.text + self.index())
+        return names
+
+    def matrix(self) -> Node:
+        """A matrix environment; its kind of brackets does not matter, except that bars make a determinant."""
+        kind = self.environment()
+        if kind not in ("pmatrix", "bmatrix", "matrix", "array", "Bmatrix", "smallmatrix"):
+            raise UnsupportedError(f"the environment {kind} is not read here")
+        if kind == "array" and self.take("{"):
+            while not self.take("}"):
+                if self.peek() is None:
+                    raise MalformedError("an array that is not closed")
+                self.at += 1
+        rows: list[list[Node]] = [[]]
+        while not self.take("end"):
+            if self.take(ROW):
+                rows.append([])
+            elif not self.take("&"):
+                rows[-1].append(self.sum())
+        self.environment()
+        return Node("matrix", tuple(Node("row", tuple(row)) for row in rows if row))
+
+    def environment(self) -> str:
+        """The name in braces after `\\begin` or `\\end`."""
+        self.expect("{")
+        letters = []
+        while (token := self.peek()) is not None and token.kind != "mark":
+            self.at += 1
+            letters.append(token.text)
+        self.expect("}")
+        return "".join(letters)
+
+
+def _primed(base: Node, marks: int) -> Node:
+    return Node("symbol", (f"{_text(base)}{marks * chr(39)}",)) if marks else base
+
+
+def _text(node: Node) -> str:
+    return re.sub(r"\s+", "", str(node.parts[0])) if node.kind == "symbol" else repr(node)
