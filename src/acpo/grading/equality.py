@@ -11,7 +11,8 @@ from acpo.grading.values import Evaluator, NoValueError, TooLargeError, Value, s
 SCREEN_DIGITS = 40
 CONFIRM_DIGITS = 300
 POINTS = 5
-TRIES = 40
+WHOLE_POINTS = 30
+TRIES = 60
 _WHOLE = frozenset({"floor", "ceil", "binom", "gcd", "lcm"})
 
 
@@ -23,18 +24,25 @@ def points(*nodes: Node) -> Iterator[dict[str, Fraction]]:
     """
     names = sorted(frozenset().union(*(symbols(node) for node in nodes)))
     below = [each for node in nodes for each in walk(node)]
-    calls = {str(each.parts[0]) for each in below if each.kind == "call"}
-    whole = bool(calls & _WHOLE) or any(each.kind == "factorial" or _alternates(each) for each in below)
+    signed = any(each.kind == "call" and each.parts[0] == "abs" for each in below)
+    whole = _whole(*nodes)
     for attempt in range(TRIES if names else 1):
         values = {}
         for place, name in enumerate(names):
             value = symbol_value(f"{name} {attempt}")
             if whole:
-                value = Fraction(int(value * 7) + 2 + (attempt % 3) * place * 9)
-            elif "abs" in calls and (attempt + place) % 2:
+                value = Fraction(2 + (attempt * (2 * place + 1) + int(value * 9) * place) % 61)
+            elif signed and (attempt + place) % 2:
                 value = -value
             values[name] = value
         yield values
+
+
+def _whole(*nodes: Node) -> bool:
+    """Say whether symbols stand for whole numbers in any of these trees."""
+    below = [each for node in nodes for each in walk(node)]
+    calls = {str(each.parts[0]) for each in below if each.kind == "call"}
+    return bool(calls & _WHOLE) or any(each.kind == "factorial" or _alternates(each) for each in below)
 
 
 def _alternates(node: Node) -> bool:
@@ -85,7 +93,7 @@ def equal_expressions(left: Node, right: Node) -> bool:
         return True
     agreed = 0
     failure: NoValueError | None = None
-    free = symbols(left) | symbols(right)
+    needed = (WHOLE_POINTS if _whole(left, right) else POINTS) if symbols(left) | symbols(right) else 1
     for point in points(left, right):
         try:
             if not Difference(point).equal(left, right):
@@ -94,7 +102,7 @@ def equal_expressions(left: Node, right: Node) -> bool:
             failure = error
             continue
         agreed += 1
-        if agreed == (POINTS if free else 1):
+        if agreed == needed:
             return True
     if failure is not None and not agreed:
         raise failure

@@ -109,7 +109,7 @@ class Parser(atoms.AtomParser):
         """Read a factor written next to another: a mixed number, or a product."""
         whole = self.tokens[self.at - 1]
         plain = whole.kind == "number" and whole.text.isdigit() and left.kind == "number"
-        if token.kind == "number":
+        if token.kind == "number" and whole.kind == "number":
             numerator, bar, denominator = (self.peek(ahead) for ahead in range(3))
             if not (plain and token.spaced and bar is not None and bar.text == "/" and denominator is not None):
                 raise MalformedError("two numbers next to each other")
