@@ -130,7 +130,7 @@ class AtomParser:
         if token.kind == "number":
             return self.numeral(token.text)
         if token.kind == "name":
-            return self.symbol(token.text)
+            return Node("set", ()) if token.text in ("emptyset", "varnothing") else self.symbol(token.text)
         if token.kind == "word":
             return self.symbol(token.text) if len(token.text) > 1 else Node("word", (token.text.casefold(),))
         if token.kind == "function":

@@ -53,6 +53,8 @@ def same(predicted: Node, gold: Node, tolerance: Tolerance = EXACT) -> bool:
     """
     if predicted == gold:
         return True
+    if {predicted.kind, gold.kind} == {"list", "union"}:
+        return _same_items(list(predicted.nodes), list(gold.nodes), tolerance)
     first, second = as_list(predicted), as_list(gold)
     if len(first) > 1 or len(second) > 1:
         return _same_items(first, second, tolerance)
@@ -114,6 +116,8 @@ _STRUCTURES = frozenset({"group", "set", "union", "minus", "cap", "matrix", "row
 
 def _same_value(predicted: Node, gold: Node, tolerance: Tolerance) -> bool:
     kinds = {predicted.kind, gold.kind}
+    if kinds == {"word", "symbol"}:
+        return str(predicted.parts[0]).casefold() == str(gold.parts[0]).casefold()
     if kinds & _STRUCTURES:
         return len(kinds) == 1 and _same_structure(predicted, gold, tolerance)
     if "pm" in kinds:

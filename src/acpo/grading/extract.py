@@ -16,6 +16,8 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s|$)")
 _MATHS_END = re.compile(r"\n|\$|\\\\[\])]")
 _THINK = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 LONGEST_STATEMENT = 2000
+LONGEST_RESPONSE = 1_000_000
+MOST_LISTED = 1000
 
 
 @dataclass(frozen=True)
@@ -94,11 +96,11 @@ def _join_listed(text: str, boxes: list[tuple[int, int, int]]) -> str:
     """
     listed = [boxes[-1]]
     for earlier in reversed(boxes[:-1]):
-        between = text[earlier[2] + 1 : listed[0][0]]
-        if len(between) > 40 or not _BETWEEN_BOXES.fullmatch(between) or not _LIST_WORD.search(between):
+        between = text[earlier[2] + 1 : listed[-1][0]]
+        if len(listed) == MOST_LISTED or len(between) > 40 or not _BETWEEN_BOXES.fullmatch(between) or not _LIST_WORD.search(between):
             break
-        listed.insert(0, earlier)
-    contents = [unwrap(text[first:end]) for _, first, end in listed]
+        listed.append(earlier)
+    contents = [unwrap(text[first:end]) for _, first, end in reversed(listed)]
     distinct = list(dict.fromkeys(contents))
     return ", ".join(distinct)
 
@@ -112,8 +114,10 @@ def boxed(text: str) -> Found:
     """Extract the last box of a text.
 
     The last box decides; adjacent boxes joined by list separators are one list. An unclosed last box is no answer:
-    the generation was cut inside it, and no earlier box is taken instead.
+    the generation was cut inside it, and no earlier box is taken instead. Of a response longer than LONGEST_RESPONSE
+    only the end is read.
     """
+    text = text[-LONGEST_RESPONSE:]
     last = _last_box(text)
     if last is not None and text.find("\\", 0, last[0]) < 0:
         return _found(unwrap(text[last[1] : last[2]]))
@@ -163,6 +167,7 @@ def tagged(text: str) -> Found:
 
     Whichever ends later decides. An unclosed last tag is no answer, as an unclosed box is none.
     """
+    text = text[-LONGEST_RESPONSE:]
     outside = _THINK.sub(" ", text) if "<think>" in text else text
     if "</think>" in outside:
         outside = outside[outside.rindex("</think>") + len("</think>") :]

@@ -17,7 +17,7 @@ _SIGNS = str.maketrans(
 _DROPPED = re.compile(
     r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|textstyle|limits|nolimits|mathstrut|strut|hfill|phantom\{\})(?![A-Za-z])\.?"
 )
-_SPACES = re.compile(r"\\(?:[,;:! >]|q?quad(?![A-Za-z])|hspace\{[^{}]*\}|enspace(?![A-Za-z])|thinspace(?![A-Za-z]))|~|\s")
+_SPACES = re.compile(r"\\(?:[,;:! >]|q?quad(?![A-Za-z])|hspace\{[^{}]*\}|enspace(?![A-Za-z])|thinspace(?![A-Za-z]))|~|\s+")
 _RENAMED = {
     r"\dfrac": r"\frac", r"\tfrac": r"\frac", r"\cfrac": r"\frac", r"\dbinom": r"\binom", r"\tbinom": r"\binom",
     r"\leqslant": r"\le", r"\geqslant": r"\ge", r"\leq": r"\le", r"\geq": r"\ge", r"\neq": r"\ne", r"\lt": "<", r"\gt": ">",
@@ -30,6 +30,7 @@ _RENAMED = {
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:(?:\{,\}|,?\s?\\!\s?|\s?\\[,;: ]\s?|\s)\d{3})+(?![\d])")
 _GROUP_MARK = re.compile(r"\{,\}|,|\\[,!;: ]|\s")
+_LABEL = re.compile(r"^\s*\\text\s*\{\s*(?:the )?(?:final )?answer(?: is)?\s*:?\s*\}|^\s*(?:the )?(?:final )?answer(?: is|:)\s*:?", re.I)
 LONGEST_ANSWER = 20_000
 ROW = "\x01"
 
@@ -67,7 +68,7 @@ def fold(text: str) -> str:
         text = re.sub(r"\\[()\[\]]", " ", text)
         text = _COMMAND.sub(lambda match: _RENAMED.get(match.group(), match.group()), text)
         text = _DROPPED.sub("", text)
-    text = ungroup(text)
+    text = _LABEL.sub("", ungroup(text))
     text = _SPACES.sub(" ", text)
     text = text.replace(r"\%", "%").replace(r"\#", "#").replace(r"\&", "&")
     return text.strip().rstrip(".,;:!？?。 ") if not text.strip().endswith("!") else text.strip()

@@ -1,5 +1,6 @@
 """The slow path of the math grader: what a worker process decides about one prediction and one gold."""
 
+import logging
 import re
 from collections.abc import Sequence
 from fractions import Fraction
@@ -128,6 +129,7 @@ def library(predicted: str, gold: str) -> bool:
     """Return math-verify's verdict on two texts with delimiters (the released scorer's semantics)."""
     from math_verify import parse, verify
 
+    logging.disable(logging.WARNING)
     parsed = [parse(each, parsing_timeout=0, raise_on_error=False) for each in (gold, predicted)]
     if not all(parsed):
         return False

@@ -48,7 +48,7 @@ UNIT_WORDS = frozenset(
 _TOKEN = re.compile(
     r"(?P<space>\s+)"
     r"|(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+(?![A-Za-z\d.]))?)"
-    r"|\\(?P<textual>text|mathrm|mathbf|mathit|mathsf|mathcal|mathbb|operatorname|boldsymbol|bm)\s*\{(?P<content>[^{}]*)\}"
+    r"|\\(?P<textual>text|mathrm|mathbf|mathit|mathsf|mathcal|mathbb|operatorname|boldsymbol|bm)\s*(?:\{(?P<content>[^{}]*)\}|(?P<letter>[A-Za-z]))"
     r"|\\(?P<command>[A-Za-z]+|[{}|])"
     r"|(?P<letters>[A-Za-z]+)"
     r"|(?P<mark>\*\*|<=|>=|!=|==|[-+*/^_(){}\[\],;:|=<>!%&'" + ROW + r"])"
@@ -124,7 +124,7 @@ def _tokens_of(match: re.Match[str], spaced: bool) -> list[Token]:
     if match["number"]:
         return [Token("number", match["number"], spaced)]
     if match["textual"]:
-        return _textual(match["textual"], match["content"], spaced)
+        return _textual(match["textual"], match["letter"] or match["content"], spaced)
     if match["command"]:
         return [_command(match["command"], spaced)]
     if match["letters"]:
