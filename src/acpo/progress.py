@@ -14,8 +14,9 @@ SECONDS_BETWEEN_LINES = 5.0
 class Progress:
     """Counts steps and tokens of one piece of work; use as a context manager."""
 
-    def __init__(self, name: str, steps: int, done: int = 0):
-        """Announce `steps` steps, of which `done` were made before (a resumed run)."""
+    def __init__(self, name: str, steps: int, done: int = 0, unit: str = "tokens"):
+        """Announce `steps` steps, of which `done` were made before (a resumed run); `unit` is what `advance` counts."""
+        self._unit = unit
         self._name, self._steps, self._done, self._tokens = name, steps, done, 0
         self._started_at, self._start, self._last_line = done, time.perf_counter(), 0.0
         self._bar: Bar | None = None
@@ -49,7 +50,7 @@ class Progress:
             return
         self._last_line = seconds
         shown = " ".join(f"{key} {value:.4g}" for key, value in facts().items())
-        shown = f"{self._tokens / seconds:,.0f} tokens/s {shown}"
+        shown = f"{self._tokens / seconds:,.0f} {self._unit}/s {shown}"
         if self._bar is not None:
             self._bar.update(self._task, completed=self._done, facts=shown)
         else:

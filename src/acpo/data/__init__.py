@@ -1,0 +1,1 @@
+"""Real data: pinned sources, verified downloads, formatted files, overlap between training and benchmarks."""
