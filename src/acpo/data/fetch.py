@@ -58,7 +58,9 @@ def find_in_mirror(source: Source, mirror: Path | None) -> Path | None:
     if mirror is None:
         return None
     if not mirror.is_dir():
-        raise DataError(f"{mirror}: the mirror is not a directory; correct the config key `mirror` or leave it out")
+        raise DataError(
+            f"{mirror}: the mirror is not a directory; correct the config key `mirror` or leave it out"
+        )
     place = mirror / source.relative_path
     return place if place.is_file() else None
 
@@ -78,7 +80,9 @@ def _from_origin(source: Source, destination: Path, sleep: Callable[[float], Non
         part.replace(destination)
         fsync_directory(destination.parent)
     except OSError as error:
-        raise StoreError(f"cannot place {destination}: {error.strerror or error}. Run the same command again") from error
+        raise StoreError(
+            f"cannot place {destination}: {error.strerror or error}. Run the same command again"
+        ) from error
 
 
 def _from_hub(source: Source, destination: Path) -> None:
@@ -87,11 +91,17 @@ def _from_hub(source: Source, destination: Path) -> None:
         from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
     except ImportError as error:
-        raise DataError(f"{source.key} comes from the Hugging Face hub: install huggingface_hub, or use a mirror") from error
+        raise DataError(
+            f"{source.key} comes from the Hugging Face hub: install huggingface_hub, or use a mirror"
+        ) from error
     cache = destination.with_name(f".{destination.name}.hub")
     try:
         got = hf_hub_download(
-            source.repository, source.path, repo_type="dataset", revision=source.revision, local_dir=str(cache)
+            source.repository,
+            source.path,
+            repo_type="dataset",
+            revision=source.revision,
+            local_dir=str(cache),
         )
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         raise DataError(

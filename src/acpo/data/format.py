@@ -106,10 +106,13 @@ class _Kept:
     conflicting: int = 0
 
 
+_LAYOUT = re.compile(r"[\s${}]|\\[()\[\],;:! ]|\\(?:left|right)(?![A-Za-z])")
+
+
 def question_key(text: str) -> str:
-    """Reduce a question to what makes it the same question: its characters without spaces and dollars, in one case."""
+    """Reduce a question to what makes it the same question: its characters in one case, without layout."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    return hashlib.sha256(re.sub(r"[\s$]|\\\\[()\\[\\]]", "", folded).encode()).hexdigest()
+    return hashlib.sha256(_LAYOUT.sub("", folded).encode()).hexdigest()
 
 
 def format_split(plan: Plan, files: Mapping[str, Path], output: Path) -> DataManifest:
@@ -135,7 +138,9 @@ def format_split(plan: Plan, files: Mapping[str, Path], output: Path) -> DataMan
         verify(source(key), files[key])
     kept = _filter(task, plan, task.problems(plan.split, plan.root_seed, files))
     if not kept.rows:
-        raise DataError(f"{plan.task}/{plan.split}: no rows are left; dropped: {dict(kept.dropped) or 'none'}")
+        raise DataError(
+            f"{plan.task}/{plan.split}: no rows are left; dropped: {dict(kept.dropped) or 'none'}"
+        )
     write_table(output, pd.DataFrame(kept.rows), DATA_SCHEMA)
     manifest = _manifest(task, plan, kept, {key: files[key] for key in keys})
     write_json(output.with_suffix(".manifest.json"), manifest)

@@ -26,7 +26,9 @@ def json_lines(path: Path) -> Iterator[Record]:
                 if line.strip():
                     yield _object(json.loads(line), f"{path}: line {place}")
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise DataError(f"{path}: line {place + 1 if isinstance(error, UnicodeDecodeError) else place}: {error}. {_REMEDY}") from error
+            raise DataError(
+                f"{path}: line {place + 1 if isinstance(error, UnicodeDecodeError) else place}: {error}. {_REMEDY}"
+            ) from error
 
 
 def _object(value: Any, where: str) -> Record:
@@ -45,7 +47,10 @@ def json_array(path: Path, partial: bool = False) -> Iterator[Any]:
     Raises:
         DataError: not an array, or (unless `partial`) cut off; says how many whole elements there are.
     """
-    text, decoder = path.read_bytes().decode("utf-8", errors="replace" if partial else "strict"), json.JSONDecoder()
+    text, decoder = (
+        path.read_bytes().decode("utf-8", errors="replace" if partial else "strict"),
+        json.JSONDecoder(),
+    )
     position = _skip(text, 0)
     if text[position : position + 1] != "[":
         raise DataError(f"{path}: expected a JSON array. {_REMEDY}")
@@ -56,7 +61,9 @@ def json_array(path: Path, partial: bool = False) -> Iterator[Any]:
         except json.JSONDecodeError as error:
             if partial:
                 return
-            raise DataError(f"{path}: cut off or damaged after {count:,} whole records: {error}. {_REMEDY}") from error
+            raise DataError(
+                f"{path}: cut off or damaged after {count:,} whole records: {error}. {_REMEDY}"
+            ) from error
         yield value
         count += 1
         position = _skip(text, position)

@@ -62,7 +62,9 @@ class Source:
     @property
     def url(self) -> str:
         """Where the file is downloaded from."""
-        return URL_TEMPLATES[self.host].format(repository=self.repository, revision=self.revision, path=self.path)
+        return URL_TEMPLATES[self.host].format(
+            repository=self.repository, revision=self.revision, path=self.path
+        )
 
     @property
     def expected(self) -> str:

@@ -63,10 +63,17 @@ def zipped_tables(path: Path, names: Collection[str]) -> dict[str, Table]:
             }
             missing = sorted(set(names) - set(members))
             if missing:
-                raise DataError(f"{path}: {len(missing)} tables are missing, the first is {missing[0]!r}. Fetch the file again")
-            return {name: _member(archive, members[name], f"{path}: {members[name].filename}") for name in sorted(set(names))}
+                raise DataError(
+                    f"{path}: {len(missing)} tables are missing, the first is {missing[0]!r}. Fetch the file again"
+                )
+            return {
+                name: _member(archive, members[name], f"{path}: {members[name].filename}")
+                for name in sorted(set(names))
+            }
     except (zipfile.BadZipFile, OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"{path}: not a whole zip archive of tables: {error}. Delete it and fetch it again") from error
+        raise DataError(
+            f"{path}: not a whole zip archive of tables: {error}. Delete it and fetch it again"
+        ) from error
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> Table:
@@ -77,7 +84,10 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> Tabl
 
 def tables_beside_samples(path: Path) -> dict[str, Table]:
     """Read tables from a JSON-lines file of samples that each carry their `table`."""
-    return {str(row["table_id"]): table(row.get("table") or {}, f"{path}: {row['table_id']}") for row in json_lines(path)}
+    return {
+        str(row["table_id"]): table(row.get("table") or {}, f"{path}: {row['table_id']}")
+        for row in json_lines(path)
+    }
 
 
 def _line(row: tuple[str, ...]) -> str:

@@ -12,7 +12,21 @@ DEEPEST = 60
 LARGEST_EXPONENT = 5000
 LONGEST_NUMBER = 1000
 _BRACKETS = {"(": ")", "[": "]", "{": "}", "langle": "rangle"}
-_ACCENTS = frozenset({"dot", "ddot", "hat", "bar", "vec", "tilde", "overline", "widehat", "widetilde", "underline", "overrightarrow"})
+_ACCENTS = frozenset(
+    {
+        "dot",
+        "ddot",
+        "hat",
+        "bar",
+        "vec",
+        "tilde",
+        "overline",
+        "widehat",
+        "widetilde",
+        "underline",
+        "overrightarrow",
+    }
+)
 _APPLIED = frozenset("fghFGHPQpquvy")
 _ALIASES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "lg": "ln", "log": "ln"}
 
@@ -52,7 +66,9 @@ class AtomParser:
         """Take one of these marks or commands, or fail."""
         token = self.peek()
         if not self.take(*texts):
-            raise MalformedError(f"expected {' or '.join(texts)}, found {token.text if token else 'the end'!r}")
+            raise MalformedError(
+                f"expected {' or '.join(texts)}, found {token.text if token else 'the end'!r}"
+            )
         return self.tokens[self.at - 1].text
 
     def starts_factor(self, token: Token) -> bool:
@@ -60,7 +76,19 @@ class AtomParser:
         if token.kind == "mark":
             return token.text in ("(", "[", "{") or (token.text == "|" and not self.in_bars)
         if token.kind == "command":
-            known = ("frac", "sqrt", "binom", "begin", "lfloor", "lceil", "langle", "angle", "triangle", "{", *_ACCENTS)
+            known = (
+                "frac",
+                "sqrt",
+                "binom",
+                "begin",
+                "lfloor",
+                "lceil",
+                "langle",
+                "angle",
+                "triangle",
+                "{",
+                *_ACCENTS,
+            )
             return token.text in known
         return token.kind in ("number", "name", "function", "word")
 
@@ -89,7 +117,12 @@ class AtomParser:
         """The exponent after `^`; degrees and primes are written as exponents, too."""
         if self.take("circ"):
             return Node("degree", (base,))
-        if self.peek() and self.peek(1) and self.tokens[self.at].text == "{" and self.tokens[self.at + 1].text in ("circ", "prime", "'"):
+        if (
+            self.peek()
+            and self.peek(1)
+            and self.tokens[self.at].text == "{"
+            and self.tokens[self.at + 1].text in ("circ", "prime", "'")
+        ):
             degree = self.tokens[self.at + 1].text == "circ"
             self.at += 1
             marks = 0
@@ -209,7 +242,15 @@ class AtomParser:
             self.index()
         exponent = self.exponent() if self.take("^", "**") else None
         argument = self.argument()
-        if exponent == Node("neg", (number(1, "1"),)) and name in ("sin", "cos", "tan", "cot", "sinh", "cosh", "tanh"):
+        if exponent == Node("neg", (number(1, "1"),)) and name in (
+            "sin",
+            "cos",
+            "tan",
+            "cot",
+            "sinh",
+            "cosh",
+            "tanh",
+        ):
             return Node("call", (f"arc{name}", *argument))
         node = Node("call", (name, *argument))
         if base is not None:
@@ -228,7 +269,11 @@ class AtomParser:
         if token is not None and token.kind == "function":
             return (self.factor(),)
         node = self.factor()
-        while (token := self.peek()) is not None and token.kind in ("number", "name") and token.text not in ("(",):
+        while (
+            (token := self.peek()) is not None
+            and token.kind in ("number", "name")
+            and token.text not in ("(",)
+        ):
             node = Node("mul", (node, self.factor()))
         return (node,)
 
@@ -260,7 +305,11 @@ class AtomParser:
             opening = "(" if token.text == "langle" else token.text
             items = self.items()
             closing = self.expect(")", "]", "rangle").replace("rangle", ")")
-            node = items[0] if len(items) == 1 and _BRACKETS[opening] == closing else Node("group", (opening, closing, *items))
+            node = (
+                items[0]
+                if len(items) == 1 and _BRACKETS[opening] == closing
+                else Node("group", (opening, closing, *items))
+            )
         self.depth -= 1
         return node
 

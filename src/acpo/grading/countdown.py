@@ -18,7 +18,9 @@ VERSION = "countdown-1"
 LONGEST_EXPRESSION = 500
 DEEPEST = 50
 MOST_NUMBERS = 100
-_SYMBOLS = str.maketrans({"×": "*", "⋅": "*", "·": "*", "∙": "*", "•": "*", "÷": "/", "∕": "/", "⁄": "/", "−": "-", "–": "-"})
+_SYMBOLS = str.maketrans(
+    {"×": "*", "⋅": "*", "·": "*", "∙": "*", "•": "*", "÷": "/", "∕": "/", "⁄": "/", "−": "-", "–": "-"}
+)
 _COMMANDS = {"times": "*", "cdot": "*", "ast": "*", "div": "/"}
 _SPACING = re.compile(r"\\[,;:! ()\[\]]|\\(?:left|right|displaystyle|quad)(?![A-Za-z])|\$|\s+|~")
 _TOKEN = re.compile(r"(?P<number>[0-9]+)|\\(?P<command>[A-Za-z]+)|(?P<mark>[-+*/(){}])")

@@ -111,5 +111,3 @@ def _chain(operators: list[str], sides: tuple[Node, ...]) -> Interval | None:
     low, high = _end(sides[0]), _end(sides[2])
     opened = [len(operator) == 1 for operator in operators]
     return Interval(low, high, opened[0] or low is None, opened[1] or high is None, str(sides[1].parts[0]))
-
-

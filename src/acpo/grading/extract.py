@@ -8,7 +8,9 @@ _CUT_BOX = re.compile(r"\\(?:boxed|fbox)\s*\Z")
 _MOST_UNCLOSED = 8
 _BOX_WORDS = ("\\boxed", "\\fbox")
 _BRACE = re.compile(r"\\[\\{}]|[{}]")
-_BETWEEN_BOXES = re.compile(r"(?:[\s$.~]|\\[,;:!() ]|\\q?quad|\\text\{[\s,;]*(?:and|or)?\s*\}|\band\b|\bor\b|[,;&])*")
+_BETWEEN_BOXES = re.compile(
+    r"(?:[\s$.~]|\\[,;:!() ]|\\q?quad|\\text\{[\s,;]*(?:and|or)?\s*\}|\band\b|\bor\b|[,;&])*"
+)
 _LIST_WORD = re.compile(r"[,;&]|\band\b|\bor\b")
 _STATEMENT = re.compile(r"\banswers?\b\W{0,6}?(?:(?:is|are)\b\s*:?|[:=：])", re.IGNORECASE)
 _CLAUSE = re.compile(r"[,;]?\s+(?:because|since|as|which|where|so|when|but|would)\b", re.IGNORECASE)
@@ -97,7 +99,12 @@ def _join_listed(text: str, boxes: list[tuple[int, int, int]]) -> str:
     listed = [boxes[-1]]
     for earlier in reversed(boxes[:-1]):
         between = text[earlier[2] + 1 : listed[-1][0]]
-        if len(listed) == MOST_LISTED or len(between) > 40 or not _BETWEEN_BOXES.fullmatch(between) or not _LIST_WORD.search(between):
+        if (
+            len(listed) == MOST_LISTED
+            or len(between) > 40
+            or not _BETWEEN_BOXES.fullmatch(between)
+            or not _LIST_WORD.search(between)
+        ):
             break
         listed.append(earlier)
     contents = [unwrap(text[first:end]) for _, first, end in reversed(listed)]

@@ -16,7 +16,9 @@ FEWEST_DECIMALS = 2
 _NUMBER = re.compile(r"([-+]?)(\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE]([-+]?\d{1,3}))?")
 _GROUPED = re.compile(r"(?<![\d.])\d{1,3}(?:([, ])\d{3}(?:\1\d{3})*)(?![\d])")
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_SIGNS = str.maketrans({"−": "-", "–": "-", "—": "-", "‑": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "\x00": ""})
+_SIGNS = str.maketrans(
+    {"−": "-", "–": "-", "—": "-", "‑": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "\x00": ""}
+)
 _TEX = re.compile(r"\\(?:text|mathrm|textbf|mathbf)\s*\{([^{}]*)\}")
 _ARTICLE = re.compile(r"^(?:the|a|an)\s+(?=\S)")
 
@@ -26,7 +28,9 @@ Gold = str | int | float
 def fold(text: str) -> str:
     """Fold an answer or a gold: NFKC, case, spaces, TeX wrappers and escapes, quotes, trailing punctuation."""
     text = unicodedata.normalize("NFKC", text.translate(_SIGNS)).translate(_SIGNS)
-    text = _TEX.sub(r"\1", text).replace("\\$", "$").replace("\\%", "%").replace("\\&", "&").replace("\\,", " ")
+    text = (
+        _TEX.sub(r"\1", text).replace("\\$", "$").replace("\\%", "%").replace("\\&", "&").replace("\\,", " ")
+    )
     text = text.replace("{,}", ",").replace("\\", " ")
     text = " ".join(text.split()).casefold().strip(" \"'`*")
     return re.sub(r"[.;,]+$", "", text).strip() if not re.fullmatch(r"(?:[a-z]\.)+", text) else text
@@ -92,7 +96,17 @@ def _splits(text: str, count: int) -> list[list[str]]:
     if count == 1:
         return [[text]]
     bare = text.strip("[](){}")
-    ways = [re.split(pattern, bare) for pattern in (r"\s*;\s*", r"\s*,\s+(?:and\s+)?|\s+and\s+", r"\s*,\s*(?:and\s+)?|\s+and\s+", r"\s*\n\s*", r",\s+", r"\s*\|\s*")]
+    ways = [
+        re.split(pattern, bare)
+        for pattern in (
+            r"\s*;\s*",
+            r"\s*,\s+(?:and\s+)?|\s+and\s+",
+            r"\s*,\s*(?:and\s+)?|\s+and\s+",
+            r"\s*\n\s*",
+            r",\s+",
+            r"\s*\|\s*",
+        )
+    ]
     cleaned = [[item.strip(" \"'.") for item in way if item.strip()] for way in ways]
     return [way for way in cleaned if len(way) == count]
 

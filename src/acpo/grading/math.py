@@ -21,7 +21,9 @@ VERSION = "math-1"
 SCIENTIFIC_TOLERANCE = "1e-4"
 BATCH = 512
 _INTEGER = re.compile(r"[-+]?\d{1,40}(?:\.0{1,20})?")
-_RATIONAL = re.compile(r"([-+]?)(?:(\d{0,40}\.\d{1,40})|(?:\\[dt]?frac\{(\d{1,40})\}\{(\d{1,40})\}|(\d{1,40})/(\d{1,40})))")
+_RATIONAL = re.compile(
+    r"([-+]?)(?:(\d{0,40}\.\d{1,40})|(?:\\[dt]?frac\{(\d{1,40})\}\{(\d{1,40})\}|(\d{1,40})/(\d{1,40})))"
+)
 _SCIENTIFIC = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)[eE][-+]?\d+")
 _FIELDS = frozenset({"answers", "absolute", "relative", "integers", "unit", "several"})
 
@@ -65,7 +67,9 @@ def write_gold(answers: list[str], **properties: Any) -> str:
     """Write a gold as the JSON text that the grader reads; properties are those of `Gold`, None left out."""
     unknown = set(properties) - _FIELDS
     if unknown:
-        raise ValueError(f"a math gold has no {', '.join(sorted(unknown))}; known: {', '.join(sorted(_FIELDS))}")
+        raise ValueError(
+            f"a math gold has no {', '.join(sorted(unknown))}; known: {', '.join(sorted(_FIELDS))}"
+        )
     kept = {key: value for key, value in properties.items() if value}
     return json.dumps({"answers": answers, **kept}, ensure_ascii=False)
 
@@ -170,7 +174,9 @@ def grade_many(pairs: Iterable[tuple[str, str]], pool: Pool | None = None) -> It
 
 def _end(batch: list[Verdict | tuple[str, Gold]], pool: Pool | None) -> Iterator[Verdict]:
     waiting = [each for each in batch if isinstance(each, tuple)]
-    outcomes = iter((pool or shared()).map([gold.job(text) for text, gold in waiting])) if waiting else iter(())
+    outcomes = (
+        iter((pool or shared()).map([gold.job(text) for text, gold in waiting])) if waiting else iter(())
+    )
     for each in batch:
         if isinstance(each, tuple):
             correct, reason = next(outcomes)

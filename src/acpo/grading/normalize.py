@@ -17,7 +17,9 @@ _SIGNS = str.maketrans(
 _DROPPED = re.compile(
     r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|textstyle|limits|nolimits|mathstrut|strut|hfill|phantom\{\})(?![A-Za-z])\.?"
 )
-_SPACES = re.compile(r"\\(?:[,;:! >]|q?quad(?![A-Za-z])|hspace\{[^{}]*\}|enspace(?![A-Za-z])|thinspace(?![A-Za-z]))|~|\s+")
+_SPACES = re.compile(
+    r"\\(?:[,;:! >]|q?quad(?![A-Za-z])|hspace\{[^{}]*\}|enspace(?![A-Za-z])|thinspace(?![A-Za-z]))|~|\s+"
+)
 _RENAMED = {
     r"\dfrac": r"\frac", r"\tfrac": r"\frac", r"\cfrac": r"\frac", r"\dbinom": r"\binom", r"\tbinom": r"\binom",
     r"\leqslant": r"\le", r"\geqslant": r"\ge", r"\leq": r"\le", r"\geq": r"\ge", r"\neq": r"\ne", r"\lt": "<", r"\gt": ">",
@@ -30,7 +32,10 @@ _RENAMED = {
 _COMMAND = re.compile(r"\\[A-Za-z]+")
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:(?:\{,\}|,?\s?\\!\s?|\s?\\[,;: ]\s?|\s)\d{3})+(?![\d])")
 _GROUP_MARK = re.compile(r"\{,\}|,|\\[,!;: ]|\s")
-_LABEL = re.compile(r"^\s*\\text\s*\{\s*(?:the )?(?:final )?answer(?: is)?\s*:?\s*\}|^\s*(?:the )?(?:final )?answer(?: is|:)\s*:?", re.I)
+_LABEL = re.compile(
+    r"^\s*\\text\s*\{\s*(?:the )?(?:final )?answer(?: is)?\s*:?\s*\}|^\s*(?:the )?(?:final )?answer(?: is|:)\s*:?",
+    re.I,
+)
 LONGEST_ANSWER = 20_000
 ROW = "\x01"
 
@@ -46,9 +51,13 @@ def ungroup(text: str) -> str:
 
 def _characters(text: str) -> str:
     """Fold the characters that only look different; a superscript stays a power and a subscript an index."""
-    text = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ]+", lambda m: "^{" + "".join(_SUPERSCRIPTS[c] for c in m.group()) + "}", text)
+    text = re.sub(
+        "[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ]+", lambda m: "^{" + "".join(_SUPERSCRIPTS[c] for c in m.group()) + "}", text
+    )
     text = re.sub("[₀-₉]+", lambda m: "_{" + "".join(_SUBSCRIPTS[c] for c in m.group()) + "}", text)
-    text = re.sub("([¼-¾⅐-⅞])", lambda m: " " + unicodedata.normalize("NFKC", m.group()).replace("⁄", "/"), text)
+    text = re.sub(
+        "([¼-¾⅐-⅞])", lambda m: " " + unicodedata.normalize("NFKC", m.group()).replace("⁄", "/"), text
+    )
     text = unicodedata.normalize("NFKC", text.translate(_SIGNS)).translate(_SIGNS)
     return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
 

@@ -18,7 +18,14 @@ _HEDGES = frozenset(
     "or and not if mod modulo where when with about approx approximately around roughly maybe nearly almost over under "
     "than least most more less infinitely no none each million billion thousand hundred".split()
 )
-_SCALES = {"hundred": 10**2, "thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "dozen": 12}
+_SCALES = {
+    "hundred": 10**2,
+    "thousand": 10**3,
+    "million": 10**6,
+    "billion": 10**9,
+    "trillion": 10**12,
+    "dozen": 12,
+}
 
 
 class Parser(atoms.AtomParser):
@@ -39,7 +46,11 @@ class Parser(atoms.AtomParser):
         """A chain of relations between set expressions, or one set expression."""
         self.deeper()
         sides, operators = [self.sets()], []
-        while (token := self.peek()) is not None and token.kind in ("mark", "command") and token.text in _RELATIONS:
+        while (
+            (token := self.peek()) is not None
+            and token.kind in ("mark", "command")
+            and token.text in _RELATIONS
+        ):
             self.at += 1
             operators.append(_RELATIONS[token.text])
             sides.append(self.sets())
@@ -111,13 +122,20 @@ class Parser(atoms.AtomParser):
         plain = whole.kind == "number" and whole.text.isdigit() and left.kind == "number"
         if token.kind == "number" and whole.kind == "number":
             numerator, bar, denominator = (self.peek(ahead) for ahead in range(3))
-            if not (plain and token.spaced and bar is not None and bar.text == "/" and denominator is not None):
+            if not (
+                plain and token.spaced and bar is not None and bar.text == "/" and denominator is not None
+            ):
                 raise MalformedError("two numbers next to each other")
             assert numerator is not None
             self.at += 3
             return _mixed(left, numerator.text, denominator.text)
         right = self.factor()
-        if plain and right.kind == "div" and token.text == "frac" and all(n.kind == "number" for n in right.nodes):
+        if (
+            plain
+            and right.kind == "div"
+            and token.text == "frac"
+            and all(n.kind == "number" for n in right.nodes)
+        ):
             return _mixed(left, *(str(node.parts[1]) for node in right.nodes))
         return Node("mul", (left, right))
 
@@ -130,7 +148,9 @@ class Parser(atoms.AtomParser):
 
 
 def _is_sign(token: Token) -> bool:
-    return (token.kind == "mark" and token.text in "+-") or (token.kind == "command" and token.text in ("pm", "mp"))
+    return (token.kind == "mark" and token.text in "+-") or (
+        token.kind == "command" and token.text in ("pm", "mp")
+    )
 
 
 def _mixed(whole: Node, numerator: str, denominator: str) -> Node:
@@ -147,12 +167,19 @@ def _unit_at_end(tokens: list[Token]) -> tuple[list[Token], str]:
         power = 0
         if tokens[end - 1].kind == "number" and end > 3 and tokens[end - 2].text == "^":
             power = 2
-        elif end > 5 and [t.text for t in tokens[end - 4 : end : 3]] == ["^", "}"] and tokens[end - 3].text == "{":
+        elif (
+            end > 5
+            and [t.text for t in tokens[end - 4 : end : 3]] == ["^", "}"]
+            and tokens[end - 3].text == "{"
+        ):
             power = 4
         unit = tokens[end - 1 - power]
         if not _is_unit(unit, tokens[end - 2 - power] if end - 2 - power >= 0 else None):
             break
-        names.append(unit.text.strip(".").lower() + "".join(t.text for t in tokens[end - power : end] if t.text.isdigit()))
+        names.append(
+            unit.text.strip(".").lower()
+            + "".join(t.text for t in tokens[end - power : end] if t.text.isdigit())
+        )
         end -= 1 + power
         if end > 1 and tokens[end - 1].text == "/":
             end -= 1
@@ -165,7 +192,9 @@ def _is_unit(token: Token, before: Token | None) -> bool:
         return False
     words = token.text.lower().replace(".", "").split()
     if token.kind == "text":
-        return not _HEDGES.intersection(words) and all(re.fullmatch(r"[a-z()/^0-9%-]+", word) for word in words)
+        return not _HEDGES.intersection(words) and all(
+            re.fullmatch(r"[a-z()/^0-9%-]+", word) for word in words
+        )
     known = token.text.lower() in UNIT_WORDS or token.text in ("min", "sec")
     return token.kind in ("word", "function") and known
 

@@ -166,7 +166,9 @@ class Pool:
             ours, theirs = socket.socketpair()
             environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": _search_path()}
             command = [sys.executable, "-m", "acpo.grading.zygote", str(theirs.fileno()), str(self._memory)]
-            self._zygote = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL)
+            self._zygote = subprocess.Popen(
+                command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL
+            )
             theirs.close()
             self._control = ours
         while len(self._workers) < needed:
@@ -197,7 +199,9 @@ class Pool:
 def _search_path() -> str:
     """Let the zygote import this very package, wherever it was imported from."""
     source = str(Path(__file__).parents[2])
-    return os.pathsep.join(dict.fromkeys([source, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]))
+    return os.pathsep.join(
+        dict.fromkeys([source, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
+    )
 
 
 @lru_cache(maxsize=1)

@@ -39,7 +39,15 @@ def grade_countdown(response: str, gold: str) -> Verdict:
             value = _value(ast.parse(text.strip(), mode="eval").body)
     except TimeoutError:
         return Verdict(False, text, "timeout")
-    except (SyntaxError, _RefusedError, ZeroDivisionError, OverflowError, RecursionError, MemoryError, ValueError):
+    except (
+        SyntaxError,
+        _RefusedError,
+        ZeroDivisionError,
+        OverflowError,
+        RecursionError,
+        MemoryError,
+        ValueError,
+    ):
         return Verdict(False, text, "released: no value")
     right = not isinstance(value, complex) and abs(value - target) < TOLERANCE
     return Verdict(right, text, "released: solved" if right else "released: wrong value")
@@ -56,7 +64,9 @@ def _value(node: ast.expr) -> int | float | complex:
     return _operate(node.op, _value(node.left), _value(node.right))
 
 
-def _operate(operator: ast.operator, left: int | float | complex, right: int | float | complex) -> int | float | complex:
+def _operate(
+    operator: ast.operator, left: int | float | complex, right: int | float | complex
+) -> int | float | complex:
     if isinstance(operator, ast.Pow):
         if abs(right) > LARGEST_EXPONENT or abs(left) > 10**6:
             raise TimeoutError
@@ -69,6 +79,10 @@ def _operate(operator: ast.operator, left: int | float | complex, right: int | f
         return left * right
     if isinstance(operator, ast.Div):
         return left / right
-    if isinstance(operator, ast.FloorDiv) and not isinstance(left, complex) and not isinstance(right, complex):
+    if (
+        isinstance(operator, ast.FloorDiv)
+        and not isinstance(left, complex)
+        and not isinstance(right, complex)
+    ):
         return left // right
     raise _RefusedError("not arithmetic")

@@ -120,7 +120,11 @@ def _item_strings(folded: str, golds: Sequence[str], problem: str) -> Decision:
 def _library(predicted: str, golds: Sequence[str], problem: str) -> Decision:
     """Ask math-verify about mathematics that is not read here; only sane answers are let through to it."""
     text = ", ".join(golds)
-    if max(len(predicted), len(text)) > LONGEST_FOR_LIBRARY or _SUSPECT.search(predicted) or "__" in predicted:
+    if (
+        max(len(predicted), len(text)) > LONGEST_FOR_LIBRARY
+        or _SUSPECT.search(predicted)
+        or "__" in predicted
+    ):
         return False, f"not comparable: {problem}"
     return library(f"${predicted}$", f"${text}$"), f"math-verify ({problem})"
 

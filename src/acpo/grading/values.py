@@ -124,7 +124,10 @@ class Evaluator:
             if self.mp.re(exponent) <= 0:
                 raise NoValueError("zero to a power that is not positive")
             return base
-        if self.mp.mag(exponent) > 40 or abs(self.mp.mag(base) * self.mp.mag(abs(exponent) + 1)) > LARGEST_MAGNITUDE:
+        if (
+            self.mp.mag(exponent) > 40
+            or abs(self.mp.mag(base) * self.mp.mag(abs(exponent) + 1)) > LARGEST_MAGNITUDE
+        ):
             raise TooLargeError("a power that is too large")
         bits = abs(self.mp.re(exponent)) * abs(self.mp.log(abs(base), 2))
         if bits > LARGEST_MAGNITUDE:
@@ -150,7 +153,9 @@ class Evaluator:
             value = self(argument)
             for power in range(4):
                 weight = symbol_value(f"{node.nodes[0].parts[0]} {place} {power}")
-                term = weight * value**power if isinstance(value, Fraction) else self.real(weight) * value**power
+                term = (
+                    weight * value**power if isinstance(value, Fraction) else self.real(weight) * value**power
+                )
                 total = self._plus(total, term)
         return total
 
@@ -162,7 +167,9 @@ class Evaluator:
         value = self.real(arguments[0])
         if len(arguments) != 1 or name not in _FUNCTIONS:
             raise NoValueError(f"{name} is not known here")
-        if value != 0 and self.mp.mag(value) > (40 if name in ("exp", "sinh", "cosh", "tanh") else LARGEST_ANGLE_BITS * 10):
+        if value != 0 and self.mp.mag(value) > (
+            40 if name in ("exp", "sinh", "cosh", "tanh") else LARGEST_ANGLE_BITS * 10
+        ):
             raise TooLargeError(f"{name} of a value that is too large")
         if name in ("exp", "sinh", "cosh") and abs(self.mp.re(value)) > LARGEST_MAGNITUDE / 2:
             raise TooLargeError(f"{name} of a value that is too large")
@@ -214,7 +221,9 @@ def _radians(node: Node) -> Node:
         half_turn = Node("div", (Node("symbol", ("pi",)), Node("number", (Fraction(180), "180"))))
         return Node("mul", (node.nodes[0], half_turn))
     if node.kind in ("add", "neg", "mul", "div"):
-        return Node(node.kind, tuple(_radians(part) if isinstance(part, Node) else part for part in node.parts))
+        return Node(
+            node.kind, tuple(_radians(part) if isinstance(part, Node) else part for part in node.parts)
+        )
     return node
 
 
@@ -256,4 +265,4 @@ def _exact_power(base: Fraction, exponent: Fraction) -> Fraction | None:
         if roots[0] is None or roots[1] is None:
             return None
         base = Fraction(roots[0], roots[1])
-    return base ** exponent.numerator
+    return base**exponent.numerator

@@ -35,7 +35,9 @@ class Countdown(Task):
         if split not in SPLITS:
             raise ConfigError(f"countdown has no split {split!r}; {nearest(split, SPLITS)}")
         start, stop = SPLITS[split]
-        for place, row in enumerate(parquet_rows(files["countdown"], ("target", "nums"), start, stop), start=start):
+        for place, row in enumerate(
+            parquet_rows(files["countdown"], ("target", "nums"), start, stop), start=start
+        ):
             numbers, target = [int(number) for number in row["nums"]], int(row["target"])
             yield Problem(f"countdown/{place}", question(numbers, target), grader.write_gold(numbers, target))
 

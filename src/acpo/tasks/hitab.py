@@ -78,7 +78,9 @@ def _problem(split: str, sample: Record, tables: Mapping[str, Table], origin: Pa
         shown, name = tables[str(sample["table_id"])], f"{split}/{sample['id']}"
         asked, answer = str(sample["question"]).strip(), sample["answer"]
     except KeyError as error:
-        raise DataError(f"{origin}: a sample without field or table {error}. Fetch the files of hitab again") from error
+        raise DataError(
+            f"{origin}: a sample without field or table {error}. Fetch the files of hitab again"
+        ) from error
     gold, cells = grader.write_gold(answer), json.dumps(sample.get("reference_cells_map", {}))
     last_row = max((int(row) for row in _CELL.findall(cells)), default=0)
 

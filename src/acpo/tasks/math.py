@@ -31,7 +31,9 @@ def _orz(partial: bool) -> Reader:
             try:
                 question, answer = record[0]["value"], record[1]["ground_truth"]["value"]
             except (KeyError, IndexError, TypeError) as error:
-                raise DataError(f"{path}: record {place}: not a question with an answer. Fetch the file again") from error
+                raise DataError(
+                    f"{path}: record {place}: not a question with an answer. Fetch the file again"
+                ) from error
             yield str(place), question, grader.write_gold([str(answer)])
 
     return read
@@ -43,7 +45,9 @@ def _lines(convert: Callable[[Record, int], tuple[str, str, str]]) -> Reader:
             try:
                 yield convert(record, place)
             except (KeyError, IndexError, TypeError) as error:
-                raise DataError(f"{path}: record {place}: field {error} is missing or empty. Fetch the file again") from error
+                raise DataError(
+                    f"{path}: record {place}: field {error} is missing or empty. Fetch the file again"
+                ) from error
 
     return read
 
@@ -53,7 +57,11 @@ def _math500(record: Record, place: int) -> tuple[str, str, str]:  # noqa: ARG00
 
 
 def _aime(record: Record, place: int) -> tuple[str, str, str]:  # noqa: ARG001
-    return str(record["id"]), record["problem"], grader.write_gold([str(record["answer"])], integers=AIME_INTEGERS)
+    return (
+        str(record["id"]),
+        record["problem"],
+        grader.write_gold([str(record["answer"])], integers=AIME_INTEGERS),
+    )
 
 
 def _amc23(record: Record, place: int) -> tuple[str, str, str]:  # noqa: ARG001
@@ -71,7 +79,10 @@ def _minerva(record: Record, place: int) -> tuple[str, str, str]:
 def _olympiad(record: Record, place: int) -> tuple[str, str, str]:  # noqa: ARG001
     question = "\n\n".join(filter(None, (record["context"], record["question"])))
     gold = grader.write_gold(
-        [record["final_answer"][0]], absolute=record["error"], unit=record["unit"], several=record["is_multiple_answer"]
+        [record["final_answer"][0]],
+        absolute=record["error"],
+        unit=record["unit"],
+        several=record["is_multiple_answer"],
     )
     return str(record["id"]), question, gold
 
