@@ -23,9 +23,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("training", help="task/split")
     parser.add_argument("benchmarks", nargs="+", help="task/split each")
-    parser.add_argument(
-        "--file", action="append", default=[], metavar="KEY=PATH", help="where a raw file lies"
-    )
+    parser.add_argument("--file", action="append", default=[], metavar="KEY=PATH", help="where a raw file lies")
     parser.add_argument("--root-seed", type=int, required=True)
     parser.add_argument("--output", type=Path, required=True, help="JSON; the Markdown table goes beside it")
     options = parser.parse_args()

@@ -56,9 +56,7 @@ def download(
             if error.code == 416:
                 part.unlink(missing_ok=True)
             if error.code in _FINAL_STATUSES:
-                raise DataError(
-                    f"{url}: the server answered {error.code} {error.reason}. {_remedy(part)}"
-                ) from error
+                raise DataError(f"{url}: the server answered {error.code} {error.reason}. {_remedy(part)}") from error
             problem = error
         except (
             urllib.error.URLError,
@@ -68,14 +66,13 @@ def download(
             ConnectionError,
         ) as error:
             problem = error
-    raise DataError(
-        f"{url}: {attempts} attempts failed, the last with: {problem}. {_remedy(part)}"
-    ) from problem
+    raise DataError(f"{url}: {attempts} attempts failed, the last with: {problem}. {_remedy(part)}") from problem
 
 
 def _remedy(part: Path) -> str:
     return (
-        f"Check the network and run the same command again (it goes on from {part.name}), or copy the file into a mirror "
+        f"Check the network and run the same command again (it goes on from {part.name}), or copy the file into "
+        "a mirror "
         "directory as <owner>/<repository>/<revision>/<path> and give it with --config mirror=<directory>"
     )
 
@@ -91,9 +88,7 @@ def _transfer(url: str, part: Path, size: int | None) -> None:
     headers = {"User-Agent": "acpo-fetch", "Accept-Encoding": "identity"}
     if have:
         headers["Range"] = f"bytes={have}-"
-    with urllib.request.urlopen(
-        urllib.request.Request(url, headers=headers), timeout=TIMEOUT_SECONDS
-    ) as response:
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=TIMEOUT_SECONDS) as response:
         resumed = response.status == 206 and _starts_at(response.headers.get("Content-Range"), have)
         start = have if resumed else 0
         length = response.headers.get("Content-Length")
@@ -116,13 +111,9 @@ def _opened(part: Path, mode: str) -> IO[bytes]:
         raise _disk_error(part, error) from error
 
 
-def _copy(
-    response: http.client.HTTPResponse, handle: IO[bytes], part: Path, start: int, total: int | None
-) -> None:
+def _copy(response: http.client.HTTPResponse, handle: IO[bytes], part: Path, start: int, total: int | None) -> None:
     pieces = -(-(total - start) // CHUNK) if total else 1
-    with Progress(
-        f"download {part.name.strip('.').removesuffix('.part')}", max(1, pieces), unit="bytes"
-    ) as progress:
+    with Progress(f"download {part.name.strip('.').removesuffix('.part')}", max(1, pieces), unit="bytes") as progress:
         while True:
             piece = response.read(CHUNK)
             if not piece:

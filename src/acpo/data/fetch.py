@@ -1,4 +1,4 @@
-"""Get a pinned file: from a mirror directory if it is there, else from its origin; always verified, placed atomically."""
+"""Get a pinned file: from a mirror directory if it is there, else from its origin; always verified."""
 
 import os
 import shutil
@@ -58,9 +58,7 @@ def find_in_mirror(source: Source, mirror: Path | None) -> Path | None:
     if mirror is None:
         return None
     if not mirror.is_dir():
-        raise DataError(
-            f"{mirror}: the mirror is not a directory; correct the config key `mirror` or leave it out"
-        )
+        raise DataError(f"{mirror}: the mirror is not a directory; correct the config key `mirror` or leave it out")
     place = mirror / source.relative_path
     return place if place.is_file() else None
 
@@ -105,7 +103,8 @@ def _from_hub(source: Source, destination: Path) -> None:
         )
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         raise DataError(
-            f"{source.url}: the hub cannot be reached or refuses ({type(error).__name__}: {error}). Check the network, or put "
+            f"{source.url}: the hub cannot be reached or refuses ({type(error).__name__}: {error}). Check the "
+            "network, or put "
             f"the file into a mirror directory as {source.relative_path}"
         ) from error
     try:

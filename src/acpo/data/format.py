@@ -1,4 +1,4 @@
-"""Write the problems of a split as parquet in verl's schema, with a manifest of where they come from and what was dropped."""
+"""Write the problems of a split as parquet in verl's schema, with a manifest of origins and of what was dropped."""
 
 import hashlib
 import re
@@ -41,8 +41,9 @@ class SourceFile(Record):
 class DataManifest(Record):
     """`<split>.manifest.json`: what is in the parquet file beside it, and why.
 
-    `dropped` counts rows by the filter that dropped them; `repeated` counts repeated questions (dropped only where the split
-    is trained on), of which `conflicting` have different golds; `notes` counts rows with a remark, which are kept.
+    `dropped` counts rows by the filter that dropped them; `repeated` counts repeated questions (dropped only where
+    the split is trained on), of which `conflicting` have different golds; `notes` counts rows with a remark, which
+    are kept.
     """
 
     schema_version: Literal[1] = 1
@@ -65,7 +66,7 @@ class DataManifest(Record):
 
 
 def approximate_tokens(text: str) -> int:
-    """Estimate tokens without a tokenizer, rather too many than too few: digits and marks one each, four letters one."""
+    """Estimate tokens without a tokenizer, rather too many: digits and marks one each, every four letters one."""
     return sum(-(-len(piece) // LETTERS_PER_TOKEN) for piece in _PIECE.findall(text))
 
 
@@ -138,9 +139,7 @@ def format_split(plan: Plan, files: Mapping[str, Path], output: Path) -> DataMan
         verify(source(key), files[key])
     kept = _filter(task, plan, task.problems(plan.split, plan.root_seed, files))
     if not kept.rows:
-        raise DataError(
-            f"{plan.task}/{plan.split}: no rows are left; dropped: {dict(kept.dropped) or 'none'}"
-        )
+        raise DataError(f"{plan.task}/{plan.split}: no rows are left; dropped: {dict(kept.dropped) or 'none'}")
     write_table(output, pd.DataFrame(kept.rows), DATA_SCHEMA)
     manifest = _manifest(task, plan, kept, {key: files[key] for key in keys})
     write_json(output.with_suffix(".manifest.json"), manifest)

@@ -30,7 +30,8 @@ class BenchmarkOverlap(Record):
     Contest boilerplate ("where m and n are relatively prime positive integers, find m + n") is a shared run, too:
     `sharing_half` counts the questions of which half the runs are in one training question.
 
-    `longest_first` lists the matches, exact ones first, then by shared runs; it is cut at MOST_EXAMPLES, the counts are not.
+    `longest_first` lists the matches, exact ones first, then by shared runs; it is cut at MOST_EXAMPLES, the counts
+    are not.
     """
 
     questions: int
@@ -147,7 +148,8 @@ def as_text(report: OverlapReport) -> str:
     lines = [
         f"Training set {report.training}: {report.training_questions:,} questions.",
         "",
-        f"| benchmark | questions | same question | shares {report.words_in_a_run} words in a row | shares half of its runs |",
+        f"| benchmark | questions | same question | shares {report.words_in_a_run} words in a row | shares half "
+        "of its runs |",
         "|---|---:|---:|---:|---:|",
     ]
     for name, found in report.benchmarks.items():

@@ -6,10 +6,13 @@ Style = Literal["plain", "base", "chat"]
 Message = dict[str, str]
 
 BASE_PREAMBLE = (
-    "Below is a conversation between a user and a careful assistant. The user poses a problem. The assistant works it out "
-    "step by step between <think> and </think>, and then states the result for the user. "
+    "Below is a conversation between a user and a careful assistant. The user poses a problem. The assistant works it "
+    "out step by step between <think> and </think>, and then states the result for the user. "
 )
-CHAT_SYSTEM = "You are a careful assistant. Work the problem out step by step between <think> and </think>, and then state the result. "
+CHAT_SYSTEM = (
+    "You are a careful assistant. Work the problem out step by step between <think> and </think>, "
+    "and then state the result. "
+)
 
 
 def messages(question: str, instruction: str, style: Style) -> list[Message]:

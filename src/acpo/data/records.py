@@ -61,9 +61,7 @@ def json_array(path: Path, partial: bool = False) -> Iterator[Any]:
         except json.JSONDecodeError as error:
             if partial:
                 return
-            raise DataError(
-                f"{path}: cut off or damaged after {count:,} whole records: {error}. {_REMEDY}"
-            ) from error
+            raise DataError(f"{path}: cut off or damaged after {count:,} whole records: {error}. {_REMEDY}") from error
         yield value
         count += 1
         position = _skip(text, position)

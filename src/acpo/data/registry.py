@@ -62,9 +62,7 @@ class Source:
     @property
     def url(self) -> str:
         """Where the file is downloaded from."""
-        return URL_TEMPLATES[self.host].format(
-            repository=self.repository, revision=self.revision, path=self.path
-        )
+        return URL_TEMPLATES[self.host].format(repository=self.repository, revision=self.revision, path=self.path)
 
     @property
     def expected(self) -> str:
@@ -74,7 +72,8 @@ class Source:
 
 _SOURCES = (
     Source(
-        "orz57k", "Open-Reasoner-Zero/Open-Reasoner-Zero", _ORZ, "data/orz_math_57k_collected.json", 56_878, "MIT", ORZ_CITATION,
+        "orz57k", "Open-Reasoner-Zero/Open-Reasoner-Zero", _ORZ, "data/orz_math_57k_collected.json", 56_878, "MIT",
+        ORZ_CITATION,
         git_blob="08812d4a47aadf8fa80a43f11431e6d41ba55b64",
     ),
     Source(
@@ -94,8 +93,10 @@ _SOURCES = (
         size=156_944, sha256="af2b8bd2aa911b6333ad0df32f3ca05c7ae8ed10f1731f4372c8ae26990bf7ac", profile="corrected",
     ),
     Source(
-        "aime24_released", "Open-Reasoner-Zero/Open-Reasoner-Zero", _ORZ, "data/eval_data/aime2024.json", 30, CONTEST_LICENCE,
-        ORZ_CITATION, size=14_741, sha256="ef02255e61539115f6274a0765ff10076df416db5f90d41500d472cb5184e560", profile="paper",
+        "aime24_released", "Open-Reasoner-Zero/Open-Reasoner-Zero", _ORZ, "data/eval_data/aime2024.json", 30,
+        CONTEST_LICENCE,
+        ORZ_CITATION, size=14_741, sha256="ef02255e61539115f6274a0765ff10076df416db5f90d41500d472cb5184e560",
+        profile="paper",
         note="one wrong gold (2024 AIME I problem 8: 480, right is 197) caps the score at 29/30",
     ),
     Source(
@@ -130,7 +131,8 @@ _SOURCES = (
         git_blob="11c98debd75d82183818f82e31170cbb207aa5bc",
     ),
     Source(
-        "hitab_dev", "microsoft/HiTab", _HITAB, "data/dev_samples.jsonl", 1_671, "C-UDA 1.0", HITAB_CITATION, size=1_259_029,
+        "hitab_dev", "microsoft/HiTab", _HITAB, "data/dev_samples.jsonl", 1_671, "C-UDA 1.0", HITAB_CITATION,
+        size=1_259_029,
         sha256="567530ce270422d1f1bde767a732f5cb44ef2c717eacdfe43cb3ca6f990c2475",
     ),
     Source(
@@ -138,7 +140,8 @@ _SOURCES = (
         size=1_201_457, sha256="cfb8296a23d4481757e1e9f63874085c90bc498386aa0b522c9ef3df65c1f339", profile="paper",
     ),
     Source(
-        "hitab_test", "microsoft/HiTab", _HITAB, "data/test_samples_qualitycheck.jsonl", 1_584, "C-UDA 1.0", HITAB_CITATION,
+        "hitab_test", "microsoft/HiTab", _HITAB, "data/test_samples_qualitycheck.jsonl", 1_584, "C-UDA 1.0",
+        HITAB_CITATION,
         size=1_203_596, sha256="989ae7be8d949bef659644c713d5db61275dae09c7198819978fa02cb3251165", profile="corrected",
         note="the data set's authors corrected questions or answers of 229 test samples",
     ),
@@ -148,13 +151,15 @@ _SOURCES = (
     ),
     Source(
         "hitab_test_tables", "MJinXiang/Reasoning-Table", "571d733ac17cded395ba910bdfa213319ea217bc",
-        "evaluation/data/hitab/test.jsonl", 1_584, "Apache-2.0 (packaging), C-UDA 1.0 (content)", HITAB_CITATION, size=4_037_288,
+        "evaluation/data/hitab/test.jsonl", 1_584, "Apache-2.0 (packaging), C-UDA 1.0 (content)", HITAB_CITATION,
+        size=4_037_288,
         sha256="2c304c574a00cc49eae01681d9cf4e34b9fb752c3a636a301586c2464d2bb981",
         note="the test samples with their tables: lets the test splits be made without tables.zip",
     ),
     Source(
         "countdown", "Jiayi-Pan/Countdown-Tasks-3to4", "408f70d177020686d34a56bba5952feb45aaaee4",
-        "data/train-00000-of-00001.parquet", 490_364, "not stated by its author", "Pan et al. (2025), TinyZero", host="hub",
+        "data/train-00000-of-00001.parquet", 490_364, "not stated by its author", "Pan et al. (2025), "
+        "TinyZero", host="hub",
         size=2_845_904, sha256="a1b37bea0f439c858b11b908daa682e521f13f9592f1866b08650f58b730d126",
         note="rows is approximate; the first 327,680 train, the next 1,024 test",
     ),

@@ -71,9 +71,7 @@ def zipped_tables(path: Path, names: Collection[str]) -> dict[str, Table]:
                 for name in sorted(set(names))
             }
     except (zipfile.BadZipFile, OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DataError(
-            f"{path}: not a whole zip archive of tables: {error}. Delete it and fetch it again"
-        ) from error
+        raise DataError(f"{path}: not a whole zip archive of tables: {error}. Delete it and fetch it again") from error
 
 
 def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> Table:
@@ -85,8 +83,7 @@ def _member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> Tabl
 def tables_beside_samples(path: Path) -> dict[str, Table]:
     """Read tables from a JSON-lines file of samples that each carry their `table`."""
     return {
-        str(row["table_id"]): table(row.get("table") or {}, f"{path}: {row['table_id']}")
-        for row in json_lines(path)
+        str(row["table_id"]): table(row.get("table") or {}, f"{path}: {row['table_id']}") for row in json_lines(path)
     }
 
 

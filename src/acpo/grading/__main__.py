@@ -1,6 +1,6 @@
-"""Ask a grader from a shell: one answer with its reason, or a whole file.
+r"""Ask a grader from a shell: one answer with its reason, or a whole file.
 
-python -m acpo.grading --task math --pred 'The answer is \\boxed{1/2}' --gold '0.5'
+python -m acpo.grading --task math --pred 'The answer is \boxed{1/2}' --gold '0.5'
 python -m acpo.grading --task countdown --pred '<answer>1+2+3</answer>' --numbers 1 2 3 --target 6
 python -m acpo.grading --task math --input samples.parquet --output verdicts.parquet
 """
@@ -22,15 +22,11 @@ EXIT_USAGE = 2
 
 
 def _arguments(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m acpo.grading", description=(__doc__ or "").partition("\n")[0]
-    )
+    parser = argparse.ArgumentParser(prog="python -m acpo.grading", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--task", required=True, help=f"one of: {', '.join(task_names())}")
     parser.add_argument("--pred", help="one response; '-' reads it from standard input")
     parser.add_argument("--gold", help="its gold, as the task's data has it (text, or JSON)")
-    parser.add_argument(
-        "--numbers", type=int, nargs="+", help="countdown: the given numbers, in place of --gold"
-    )
+    parser.add_argument("--numbers", type=int, nargs="+", help="countdown: the given numbers, in place of --gold")
     parser.add_argument("--target", type=int, help="countdown: the target")
     parser.add_argument("--input", type=Path, help="grade a .parquet or .jsonl file instead")
     parser.add_argument("--output", type=Path, help="where the graded rows go")

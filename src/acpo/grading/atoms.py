@@ -66,9 +66,7 @@ class AtomParser:
         """Take one of these marks or commands, or fail."""
         token = self.peek()
         if not self.take(*texts):
-            raise MalformedError(
-                f"expected {' or '.join(texts)}, found {token.text if token else 'the end'!r}"
-            )
+            raise MalformedError(f"expected {' or '.join(texts)}, found {token.text if token else 'the end'!r}")
         return self.tokens[self.at - 1].text
 
     def starts_factor(self, token: Token) -> bool:
@@ -193,7 +191,8 @@ class AtomParser:
         if not self.take("{"):
             self.at += 1
             return "_" + self.tokens[self.at - 1].text if self.at <= len(self.tokens) else ""
-        depth, texts = 1, []
+        depth = 1
+        texts: list[str] = []
         while (token := self.peek()) is not None:
             self.at += 1
             depth += (token.text == "{") - (token.text == "}")
@@ -269,16 +268,12 @@ class AtomParser:
         if token is not None and token.kind == "function":
             return (self.factor(),)
         node = self.factor()
-        while (
-            (token := self.peek()) is not None
-            and token.kind in ("number", "name")
-            and token.text not in ("(",)
-        ):
+        while (token := self.peek()) is not None and token.kind in ("number", "name") and token.text not in ("(",):
             node = Node("mul", (node, self.factor()))
         return (node,)
 
     def root(self) -> Node:
-        """`\\sqrt{x}`, `\\sqrt[3]{x}`, and `\\sqrt(x)` or `sqrt(x)` as it is meant."""
+        r"""`\sqrt{x}`, `\sqrt[3]{x}`, and `\sqrt(x)` or `sqrt(x)` as it is meant."""
         degree = None
         if self.take("["):
             degree = self.sum()
@@ -379,7 +374,7 @@ class AtomParser:
         return Node("matrix", tuple(Node("row", tuple(row)) for row in rows if row))
 
     def environment(self) -> str:
-        """The name in braces after `\\begin` or `\\end`."""
+        r"""The name in braces after `\begin` or `\end`."""
         self.expect("{")
         letters = []
         while (token := self.peek()) is not None and token.kind != "mark":

@@ -9,6 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from acpo.data.records import json_lines
+from acpo.data.verify import DataError
 from acpo.progress import Progress
 from acpo.store import StoreError, read_table, write_table, write_text
 from acpo.tasks.base import Task, Verdict
@@ -23,33 +25,23 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
         StoreError: missing, damaged or of another format; names the file and the line.
     """
     if path.suffix == ".parquet":
-        return [
-            {str(key): value for key, value in row.items()} for row in read_table(path).to_dict("records")
-        ]
+        return [{str(key): value for key, value in row.items()} for row in read_table(path).to_dict("records")]
     if path.suffix not in (".jsonl", ".json"):
         raise StoreError(f"{path}: expected a .parquet or a .jsonl file")
-    rows = []
     try:
-        for place, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
-            if line.strip():
-                rows.append(json.loads(line))
+        return list(json_lines(path))
     except FileNotFoundError as error:
         raise StoreError(f"{path}: no such file") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise StoreError(f"{path}: line {place}: not JSON: {error}. Correct the line") from error
-    return rows
+    except DataError as error:
+        raise StoreError(str(error)) from error
 
 
 def as_gold(value: Any) -> str:
     """Write a gold value as the text that graders read: text stays, anything else becomes JSON."""
-    return (
-        value if isinstance(value, str) else json.dumps(value.tolist() if hasattr(value, "tolist") else value)
-    )
+    return value if isinstance(value, str) else json.dumps(value.tolist() if hasattr(value, "tolist") else value)
 
 
-def pairs(
-    rows: Iterable[dict[str, Any]], response: str, gold: str, origin: Path
-) -> Iterator[tuple[str, str]]:
+def pairs(rows: Iterable[dict[str, Any]], response: str, gold: str, origin: Path) -> Iterator[tuple[str, str]]:
     """Take (response, gold) from rows.
 
     Raises:
@@ -59,16 +51,15 @@ def pairs(
         for column in (response, gold):
             if column not in row:
                 raise StoreError(
-                    f"{origin}: row {place}: no column {column!r}; found {', '.join(map(str, row))}. Name it with --response-column or --gold-column"
+                    f"{origin}: row {place}: no column {column!r}; found {', '.join(map(str, row))}. Name it "
+                    "with --response-column or --gold-column"
                 )
         text = row[response]
         yield text if isinstance(text, str) else "", as_gold(row[gold])
 
 
-def grade_all(
-    task: Task, work: Iterable[tuple[str, str]], total: int, released: bool = False
-) -> Iterator[Verdict]:
-    """Grade pairs in order with progress; verdicts that are limits (`timeout`, `memory`, `crashed`) are shown as they grow."""
+def grade_all(task: Task, work: Iterable[tuple[str, str]], total: int, released: bool = False) -> Iterator[Verdict]:
+    """Grade pairs in order with progress, which counts the limits that were hit (`timeout`, `memory`, `crashed`)."""
     counts: Counter[str] = Counter()
     items = iter(work)
     with Progress("grade", total, unit="verdicts") as progress:
@@ -116,6 +107,4 @@ def grade_file(
         write_table(output, pd.DataFrame(graded))
     else:
         write_text(output, "".join(json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in graded))
-    return Counter({"rows": len(rows), "right": sum(v.correct for v in verdicts)}) + Counter(
-        v.reason for v in verdicts
-    )
+    return Counter({"rows": len(rows), "right": sum(v.correct for v in verdicts)}) + Counter(v.reason for v in verdicts)

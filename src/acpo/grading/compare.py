@@ -1,4 +1,4 @@
-"""Decide whether a predicted answer is the gold answer: expressions, lists, tuples, sets, intervals, relations, units."""
+"""Decide whether a predicted answer is the gold answer: expressions, lists, sets, intervals, relations, units."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -111,9 +111,7 @@ def _same_percent(predicted: Node, gold: Node, tolerance: Tolerance) -> bool:
     return scaled or _same_value(inside, gold, tolerance)
 
 
-_STRUCTURES = frozenset(
-    {"group", "set", "union", "minus", "cap", "matrix", "row", "ratio", "word", "based", "list"}
-)
+_STRUCTURES = frozenset({"group", "set", "union", "minus", "cap", "matrix", "row", "ratio", "word", "based", "list"})
 
 
 def _same_value(predicted: Node, gold: Node, tolerance: Tolerance) -> bool:
@@ -191,12 +189,7 @@ def _same_relation(predicted: Node, gold: Node, tolerance: Tolerance) -> bool:
 
 def _renamed(first: tuple[Node, Node], second: tuple[Node, Node]) -> tuple[Node, Node]:
     """Rename the argument of `f(t) = 2t` to that of the gold `f(x) = 2x`."""
-    if (
-        first[0].kind != "apply"
-        or second[0].kind != "apply"
-        or len(first[0].nodes) != 2
-        or len(second[0].nodes) != 2
-    ):
+    if first[0].kind != "apply" or second[0].kind != "apply" or len(first[0].nodes) != 2 or len(second[0].nodes) != 2:
         return first
     old, new = first[0].nodes[1], second[0].nodes[1]
     if old.kind != "symbol" or new.kind != "symbol":
@@ -207,9 +200,7 @@ def _renamed(first: tuple[Node, Node], second: tuple[Node, Node]) -> tuple[Node,
 def _replace(node: Node, old: Node, new: Node) -> Node:
     if node == old:
         return new
-    return Node(
-        node.kind, tuple(_replace(part, old, new) if isinstance(part, Node) else part for part in node.parts)
-    )
+    return Node(node.kind, tuple(_replace(part, old, new) if isinstance(part, Node) else part for part in node.parts))
 
 
 def _same_interval(first: Interval, second: Interval, tolerance: Tolerance) -> bool:

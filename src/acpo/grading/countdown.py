@@ -1,7 +1,7 @@
 """Grade Countdown answers: an expression over the given numbers, each used once, that has exactly the target as value.
 
-The expression is read by a tokenizer and a parser of its own over + - * / and parentheses on whole numbers, and evaluated
-with exact fractions: nothing is rounded, and nothing is executed.
+The expression is read by a tokenizer and a parser of its own over + - * / and parentheses on whole numbers, and
+evaluated with exact fractions: nothing is rounded, and nothing is executed.
 """
 
 import json
@@ -192,7 +192,7 @@ def _split_equation(text: str, target: int) -> str:
 
 
 def grade(response: str, gold: str) -> Verdict:
-    """Grade the last `<answer>` or box outside `<think>`: numbers as a multiset before any evaluation, then the value."""
+    """Grade the last `<answer>` or box outside `<think>`: first the numbers as a multiset, then the value."""
     numbers, target = read_gold(gold)
     found = tagged(response)
     if found.text is None:

@@ -121,7 +121,7 @@ def proportional(left: Node, right: Node, positive: bool) -> bool:
         return False
     base: tuple[Node, Node] | None = None
     for point in itertools.islice(points(left, right), POINTS):
-        here = tuple(_at(node, point) for node in (left, right))
+        here = _at(left, point), _at(right, point)
         try:
             values = [Evaluator({}, SCREEN_DIGITS)(node) for node in here]
             if any(value == 0 for value in values):

@@ -6,10 +6,14 @@ from acpo.grading.tree import Node, walk
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _UNITS = {
-    "dollar": "dollars", "cent": "cents", "degree": "degrees", "deg": "degrees", "minute": "min", "minutes": "min", "mins": "min",
-    "inch": "in", "inches": "in", "foot": "ft", "feet": "ft", "meter": "m", "meters": "m", "metre": "m", "metres": "m",
-    "mile": "mi", "miles": "mi", "hour": "h", "hours": "h", "hr": "h", "hrs": "h", "second": "s", "seconds": "s", "sec": "s",
-    "unit": "units", "centimeters": "cm", "kilometers": "km", "gram": "g", "grams": "g", "pounds": "lb", "pound": "lb",
+    "dollar": "dollars", "cent": "cents", "degree": "degrees", "deg": "degrees", "minute": "min", "minutes": "min",
+    "mins": "min",
+    "inch": "in", "inches": "in", "foot": "ft", "feet": "ft", "meter": "m", "meters": "m", "metre": "m",
+    "metres": "m",
+    "mile": "mi", "miles": "mi", "hour": "h", "hours": "h", "hr": "h", "hrs": "h", "second": "s", "seconds": "s",
+    "sec": "s",
+    "unit": "units", "centimeters": "cm", "kilometers": "km", "gram": "g", "grams": "g", "pounds": "lb",
+    "pound": "lb",
     "square": "", "sq": "", "per": "/",
 }  # fmt: skip
 
@@ -75,7 +79,7 @@ def _end(node: Node) -> Node | None:
 
 
 def as_interval(node: Node) -> Interval | None:
-    """Read `(a, b]`, `a < x <= b`, `x < 3` or `x \\in (a, b]` as an interval; None for anything else."""
+    r"""Read `(a, b]`, `a < x <= b`, `x < 3` or `x \in (a, b]` as an interval; None for anything else."""
     if node.kind == "group" and len(node.nodes) == 2:
         low, high = map(_end, node.nodes)
         return Interval(low, high, node.parts[0] == "(" or low is None, node.parts[1] == ")" or high is None)

@@ -8,9 +8,7 @@ _CUT_BOX = re.compile(r"\\(?:boxed|fbox)\s*\Z")
 _MOST_UNCLOSED = 8
 _BOX_WORDS = ("\\boxed", "\\fbox")
 _BRACE = re.compile(r"\\[\\{}]|[{}]")
-_BETWEEN_BOXES = re.compile(
-    r"(?:[\s$.~]|\\[,;:!() ]|\\q?quad|\\text\{[\s,;]*(?:and|or)?\s*\}|\band\b|\bor\b|[,;&])*"
-)
+_BETWEEN_BOXES = re.compile(r"(?:[\s$.~]|\\[,;:!() ]|\\q?quad|\\text\{[\s,;]*(?:and|or)?\s*\}|\band\b|\bor\b|[,;&])*")
 _LIST_WORD = re.compile(r"[,;&]|\band\b|\bor\b")
 _STATEMENT = re.compile(r"\banswers?\b\W{0,6}?(?:(?:is|are)\b\s*:?|[:=：])", re.IGNORECASE)
 _CLAUSE = re.compile(r"[,;]?\s+(?:because|since|as|which|where|so|when|but|would)\b", re.IGNORECASE)
@@ -91,7 +89,7 @@ def unwrap(content: str) -> str:
 
 
 def _join_listed(text: str, boxes: list[tuple[int, int, int]]) -> str:
-    """Join the boxes that form one list with the last (`\\boxed{3}, \\boxed{5} and \\boxed{7}`).
+    r"""Join the boxes that form one list with the last (`\boxed{3}, \boxed{5} and \boxed{7}`).
 
     Only an explicit list separator joins; two boxes with words or nothing between them are two answers, and the
     last decides.

@@ -16,9 +16,7 @@ FEWEST_DECIMALS = 2
 _NUMBER = re.compile(r"([-+]?)(\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE]([-+]?\d{1,3}))?")
 _GROUPED = re.compile(r"(?<![\d.])\d{1,3}(?:([, ])\d{3}(?:\1\d{3})*)(?![\d])")
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
-_SIGNS = str.maketrans(
-    {"−": "-", "–": "-", "—": "-", "‑": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "\x00": ""}
-)
+_SIGNS = str.maketrans({"−": "-", "–": "-", "—": "-", "‑": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "\x00": ""})
 _TEX = re.compile(r"\\(?:text|mathrm|textbf|mathbf)\s*\{([^{}]*)\}")
 _ARTICLE = re.compile(r"^(?:the|a|an)\s+(?=\S)")
 
@@ -28,9 +26,7 @@ Gold = str | int | float
 def fold(text: str) -> str:
     """Fold an answer or a gold: NFKC, case, spaces, TeX wrappers and escapes, quotes, trailing punctuation."""
     text = unicodedata.normalize("NFKC", text.translate(_SIGNS)).translate(_SIGNS)
-    text = (
-        _TEX.sub(r"\1", text).replace("\\$", "$").replace("\\%", "%").replace("\\&", "&").replace("\\,", " ")
-    )
+    text = _TEX.sub(r"\1", text).replace("\\$", "$").replace("\\%", "%").replace("\\&", "&").replace("\\,", " ")
     text = text.replace("{,}", ",").replace("\\", " ")
     text = " ".join(text.split()).casefold().strip(" \"'`*")
     return re.sub(r"[.;,]+$", "", text).strip() if not re.fullmatch(r"(?:[a-z]\.)+", text) else text
@@ -154,9 +150,10 @@ def grade(response: str, gold: str) -> Verdict:
 
 
 def grade_released(response: str, gold: str) -> Verdict:
-    """Grade as common released table scorers do: the folded text must be the gold's, items joined by a comma and a space.
+    """Grade by exact match: the text in one case must be the gold's, items joined by a comma and a space.
 
-    The authors publish no HiTab scorer; this is the strict exact match of the table-QA code that their data format comes from.
+    The authors publish no HiTab scorer; this is the strict exact match of the table-QA code that their data format
+    comes from.
     """
     found = tagged(response[-LONGEST_RESPONSE:]) if not has_box(response) else boxed(response)
     wanted = ", ".join(str(each) for each in read_gold(gold)).casefold().strip()

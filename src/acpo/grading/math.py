@@ -1,7 +1,7 @@
 """Grade mathematical answers: ordinary ones in microseconds here, the rest in a killable pool.
 
-Order: extraction, exact string, integer, fraction (this file); reading and comparing both sides, math-verify for what this
-package does not read (`symbolic`, in the pool). Nothing is ever evaluated as code.
+Order: extraction, exact string, integer, fraction (this file); reading and comparing both sides, math-verify for
+what this package does not read (`symbolic`, in the pool). Nothing is ever evaluated as code.
 """
 
 import json
@@ -67,9 +67,7 @@ def write_gold(answers: list[str], **properties: Any) -> str:
     """Write a gold as the JSON text that the grader reads; properties are those of `Gold`, None left out."""
     unknown = set(properties) - _FIELDS
     if unknown:
-        raise ValueError(
-            f"a math gold has no {', '.join(sorted(unknown))}; known: {', '.join(sorted(_FIELDS))}"
-        )
+        raise ValueError(f"a math gold has no {', '.join(sorted(unknown))}; known: {', '.join(sorted(_FIELDS))}")
     kept = {key: value for key, value in properties.items() if value}
     return json.dumps({"answers": answers, **kept}, ensure_ascii=False)
 
@@ -174,9 +172,7 @@ def grade_many(pairs: Iterable[tuple[str, str]], pool: Pool | None = None) -> It
 
 def _end(batch: list[Verdict | tuple[str, Gold]], pool: Pool | None) -> Iterator[Verdict]:
     waiting = [each for each in batch if isinstance(each, tuple)]
-    outcomes = (
-        iter((pool or shared()).map([gold.job(text) for text, gold in waiting])) if waiting else iter(())
-    )
+    outcomes = iter((pool or shared()).map([gold.job(text) for text, gold in waiting])) if waiting else iter(())
     for each in batch:
         if isinstance(each, tuple):
             correct, reason = next(outcomes)

@@ -22,10 +22,13 @@ _SPACES = re.compile(
 )
 _RENAMED = {
     r"\dfrac": r"\frac", r"\tfrac": r"\frac", r"\cfrac": r"\frac", r"\dbinom": r"\binom", r"\tbinom": r"\binom",
-    r"\leqslant": r"\le", r"\geqslant": r"\ge", r"\leq": r"\le", r"\geq": r"\ge", r"\neq": r"\ne", r"\lt": "<", r"\gt": ">",
-    r"\degree": r"^\circ", r"\textdegree": r"^\circ", r"\lbrace": r"\{", r"\rbrace": r"\}", r"\lbrack": "[", r"\rbrack": "]",
+    r"\leqslant": r"\le", r"\geqslant": r"\ge", r"\leq": r"\le", r"\geq": r"\ge", r"\neq": r"\ne", r"\lt": "<",
+    r"\gt": ">",
+    r"\degree": r"^\circ", r"\textdegree": r"^\circ", r"\lbrace": r"\{", r"\rbrace": r"\}", r"\lbrack": "[",
+    r"\rbrack": "]",
     r"\mbox": r"\text", r"\textbf": r"\text", r"\textit": r"\text", r"\textrm": r"\text", r"\textnormal": r"\text",
-    r"\hbox": r"\text", r"\varphi": r"\phi", r"\varepsilon": r"\epsilon", r"\vartheta": r"\theta", r"\ast": "*", r"\star": "*",
+    r"\hbox": r"\text", r"\varphi": r"\phi", r"\varepsilon": r"\epsilon", r"\vartheta": r"\theta", r"\ast": "*",
+    r"\star": "*",
     r"\colon": ":", r"\lvert": "|", r"\rvert": "|", r"\vert": "|", r"\land": r"\text{ and }", r"\lor": r"\text{ or }",
     r"\vee": r"\text{ or }", r"\wedge": r"\text{ and }", r"\implies": r"\Rightarrow",
 }  # fmt: skip
@@ -41,7 +44,7 @@ ROW = "\x01"
 
 
 def ungroup(text: str) -> str:
-    """Remove thousands separators that are not plain commas: `36{,}000`, `10,\\!080`, `12\\,345`, `1 234`."""
+    r"""Remove thousands separators that are not plain commas: `36{,}000`, `10,\!080`, `12\,345`, `1 234`."""
 
     def join(match: re.Match[str]) -> str:
         return _GROUP_MARK.sub("", match.group())
@@ -51,13 +54,9 @@ def ungroup(text: str) -> str:
 
 def _characters(text: str) -> str:
     """Fold the characters that only look different; a superscript stays a power and a subscript an index."""
-    text = re.sub(
-        "[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ]+", lambda m: "^{" + "".join(_SUPERSCRIPTS[c] for c in m.group()) + "}", text
-    )
+    text = re.sub("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ]+", lambda m: "^{" + "".join(_SUPERSCRIPTS[c] for c in m.group()) + "}", text)
     text = re.sub("[₀-₉]+", lambda m: "_{" + "".join(_SUBSCRIPTS[c] for c in m.group()) + "}", text)
-    text = re.sub(
-        "([¼-¾⅐-⅞])", lambda m: " " + unicodedata.normalize("NFKC", m.group()).replace("⁄", "/"), text
-    )
+    text = re.sub("([¼-¾⅐-⅞])", lambda m: " " + unicodedata.normalize("NFKC", m.group()).replace("⁄", "/"), text)
     text = unicodedata.normalize("NFKC", text.translate(_SIGNS)).translate(_SIGNS)
     return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in text)
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from acpo.grading import atoms
 from acpo.grading.normalize import fold
-from acpo.grading.tokens import UNIT_WORDS, MalformedError, Token, UnsupportedError, tokenize
+from acpo.grading.tokens import UNIT_WORDS, MalformedError, Token, UnsupportedError, tokenize, words
 from acpo.grading.tree import Node, number
 
 DEEPEST = 60
@@ -14,9 +14,9 @@ _RELATIONS = {
     "in": "in", "equiv": "=", "approx": "=", "Rightarrow": "=>", "to": "->", "rightarrow": "->", "mapsto": "->",
 }  # fmt: skip
 _THOUSANDS = re.compile(r"(\D*?)(-?)(\d{1,3}(?:,\d{3})+)(\.\d+)?(\D*)")
-_HEDGES = frozenset(
+_HEDGES = words(
     "or and not if mod modulo where when with about approx approximately around roughly maybe nearly almost over under "
-    "than least most more less infinitely no none each million billion thousand hundred".split()
+    "than least most more less infinitely no none each million billion thousand hundred"
 )
 _SCALES = {
     "hundred": 10**2,
@@ -46,11 +46,7 @@ class Parser(atoms.AtomParser):
         """A chain of relations between set expressions, or one set expression."""
         self.deeper()
         sides, operators = [self.sets()], []
-        while (
-            (token := self.peek()) is not None
-            and token.kind in ("mark", "command")
-            and token.text in _RELATIONS
-        ):
+        while (token := self.peek()) is not None and token.kind in ("mark", "command") and token.text in _RELATIONS:
             self.at += 1
             operators.append(_RELATIONS[token.text])
             sides.append(self.sets())
@@ -78,13 +74,13 @@ class Parser(atoms.AtomParser):
     def sum(self) -> Node:
         """Terms joined by plus, minus and plus-minus."""
         self.deeper()
-        terms = [self.signed_term(first=True)]
+        terms = [self.signed_term()]
         while (token := self.peek()) is not None and _is_sign(token):
-            terms.append(self.signed_term(first=False))
+            terms.append(self.signed_term())
         self.depth -= 1
         return terms[0] if len(terms) == 1 else Node("add", tuple(terms))
 
-    def signed_term(self, first: bool) -> Node:
+    def signed_term(self) -> Node:
         """One term with the signs before it."""
         signs: list[str] = []
         while (token := self.peek()) is not None and _is_sign(token):
@@ -122,20 +118,13 @@ class Parser(atoms.AtomParser):
         plain = whole.kind == "number" and whole.text.isdigit() and left.kind == "number"
         if token.kind == "number" and whole.kind == "number":
             numerator, bar, denominator = (self.peek(ahead) for ahead in range(3))
-            if not (
-                plain and token.spaced and bar is not None and bar.text == "/" and denominator is not None
-            ):
+            if not (plain and token.spaced and bar is not None and bar.text == "/" and denominator is not None):
                 raise MalformedError("two numbers next to each other")
             assert numerator is not None
             self.at += 3
             return _mixed(left, numerator.text, denominator.text)
         right = self.factor()
-        if (
-            plain
-            and right.kind == "div"
-            and token.text == "frac"
-            and all(n.kind == "number" for n in right.nodes)
-        ):
+        if plain and right.kind == "div" and token.text == "frac" and all(n.kind == "number" for n in right.nodes):
             return _mixed(left, *(str(node.parts[1]) for node in right.nodes))
         return Node("mul", (left, right))
 
@@ -148,9 +137,7 @@ class Parser(atoms.AtomParser):
 
 
 def _is_sign(token: Token) -> bool:
-    return (token.kind == "mark" and token.text in "+-") or (
-        token.kind == "command" and token.text in ("pm", "mp")
-    )
+    return (token.kind == "mark" and token.text in "+-") or (token.kind == "command" and token.text in ("pm", "mp"))
 
 
 def _mixed(whole: Node, numerator: str, denominator: str) -> Node:
@@ -161,24 +148,19 @@ def _mixed(whole: Node, numerator: str, denominator: str) -> Node:
 
 
 def _unit_at_end(tokens: list[Token]) -> tuple[list[Token], str]:
-    """Take a trailing unit off a statement's tokens: `5 \\text{ cm}^2`, `32.50 dollars`, `40 km/h`."""
+    r"""Take a trailing unit off a statement's tokens: `5 \text{ cm}^2`, `32.50 dollars`, `40 km/h`."""
     end, names = len(tokens), []
     while end > 1:
         power = 0
         if tokens[end - 1].kind == "number" and end > 3 and tokens[end - 2].text == "^":
             power = 2
-        elif (
-            end > 5
-            and [t.text for t in tokens[end - 4 : end : 3]] == ["^", "}"]
-            and tokens[end - 3].text == "{"
-        ):
+        elif end > 5 and [t.text for t in tokens[end - 4 : end : 3]] == ["^", "}"] and tokens[end - 3].text == "{":
             power = 4
         unit = tokens[end - 1 - power]
         if not _is_unit(unit, tokens[end - 2 - power] if end - 2 - power >= 0 else None):
             break
         names.append(
-            unit.text.strip(".").lower()
-            + "".join(t.text for t in tokens[end - power : end] if t.text.isdigit())
+            unit.text.strip(".").lower() + "".join(t.text for t in tokens[end - power : end] if t.text.isdigit())
         )
         end -= 1 + power
         if end > 1 and tokens[end - 1].text == "/":
@@ -190,11 +172,9 @@ def _unit_at_end(tokens: list[Token]) -> tuple[list[Token], str]:
 def _is_unit(token: Token, before: Token | None) -> bool:
     if before is None or before.text in ("+", "-", "*", "=", "^", "_", "(", ","):
         return False
-    words = token.text.lower().replace(".", "").split()
+    parts = token.text.lower().replace(".", "").split()
     if token.kind == "text":
-        return not _HEDGES.intersection(words) and all(
-            re.fullmatch(r"[a-z()/^0-9%-]+", word) for word in words
-        )
+        return not _HEDGES.intersection(parts) and all(re.fullmatch(r"[a-z()/^0-9%-]+", word) for word in parts)
     known = token.text.lower() in UNIT_WORDS or token.text in ("min", "sec")
     return token.kind in ("word", "function") and known
 

@@ -191,7 +191,8 @@ class Pool:
             self.close()
             raise PoolError(
                 "the grading workers cannot start or have ended; see the message above. "
-                "Expected math-verify 0.9.0 and antlr4-python3-runtime 4.9.3 in this environment: install the project's pins"
+                "Expected math-verify 0.9.0 and antlr4-python3-runtime 4.9.3 in this environment: install the "
+                "project's pins"
             )
         return int(reply)
 
@@ -199,9 +200,7 @@ class Pool:
 def _search_path() -> str:
     """Let the zygote import this very package, wherever it was imported from."""
     source = str(Path(__file__).parents[2])
-    return os.pathsep.join(
-        dict.fromkeys([source, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))])
-    )
+    return os.pathsep.join(dict.fromkeys([source, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]))
 
 
 @lru_cache(maxsize=1)

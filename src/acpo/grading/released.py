@@ -1,9 +1,9 @@
 """The released Countdown scorer's semantics, without its evaluation of model text.
 
-The last box must hold only digits, + - * / . ( ) and spaces; its digit runs must be the given numbers; its value, as Python
-computes it with floats, must be within a tolerance of the target. So `7//2*1`, `1.5*2` from 1, 5, 2 and near misses count as
-right, as they do there. The text is parsed as a Python expression and its tree is computed by the few operations below;
-a power tower, on which the original never returns, is the verdict `timeout`.
+The last box must hold only digits, + - * / . ( ) and spaces; its digit runs must be the given numbers; its value, as
+Python computes it with floats, must be within a tolerance of the target. So `7//2*1`, `1.5*2` from 1, 5, 2 and near
+misses count as right, as they do there. The text is parsed as a Python expression and its tree is computed by the
+few operations below; a power tower, on which the original never returns, is the verdict `timeout`.
 """
 
 import ast
@@ -79,10 +79,6 @@ def _operate(
         return left * right
     if isinstance(operator, ast.Div):
         return left / right
-    if (
-        isinstance(operator, ast.FloorDiv)
-        and not isinstance(left, complex)
-        and not isinstance(right, complex)
-    ):
+    if isinstance(operator, ast.FloorDiv) and not isinstance(left, complex) and not isinstance(right, complex):
         return left // right
     raise _RefusedError("not arithmetic")

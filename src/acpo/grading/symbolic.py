@@ -82,9 +82,7 @@ def decide(
     return _compare(trees, gold_trees, tolerance, integers)
 
 
-def _compare(
-    trees: list[Node], golds: list[Node], tolerance: Tolerance, integers: Sequence[int] | None
-) -> Decision:
+def _compare(trees: list[Node], golds: list[Node], tolerance: Tolerance, integers: Sequence[int] | None) -> Decision:
     try:
         for tree in trees:
             if any(same(tree, gold, tolerance) for gold in golds):
@@ -120,11 +118,7 @@ def _item_strings(folded: str, golds: Sequence[str], problem: str) -> Decision:
 def _library(predicted: str, golds: Sequence[str], problem: str) -> Decision:
     """Ask math-verify about mathematics that is not read here; only sane answers are let through to it."""
     text = ", ".join(golds)
-    if (
-        max(len(predicted), len(text)) > LONGEST_FOR_LIBRARY
-        or _SUSPECT.search(predicted)
-        or "__" in predicted
-    ):
+    if max(len(predicted), len(text)) > LONGEST_FOR_LIBRARY or _SUSPECT.search(predicted) or "__" in predicted:
         return False, f"not comparable: {problem}"
     return library(f"${predicted}$", f"${text}$"), f"math-verify ({problem})"
 

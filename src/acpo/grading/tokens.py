@@ -16,6 +16,11 @@ class UnsupportedError(ValueError):
     """The answer is mathematics that this parser does not read (integrals, sums, limits)."""
 
 
+def words(text: str) -> frozenset[str]:
+    """Make a set of the words of a text."""
+    return frozenset(text.split())
+
+
 @dataclass(frozen=True)
 class Token:
     """A token: kind `number`, `name`, `function`, `word`, `text`, `command` or `mark`, and its text.
@@ -28,22 +33,23 @@ class Token:
     spaced: bool = False
 
 
-FUNCTIONS = frozenset(
-    "sin cos tan cot sec csc arcsin arccos arctan arccot asin acos atan sinh cosh tanh coth sech csch arcsinh arccosh arctanh "
-    "exp log ln lg sqrt abs floor ceil max min gcd lcm sign det cbrt".split()
+FUNCTIONS = words(
+    "sin cos tan cot sec csc arcsin arccos arctan arccot asin acos atan sinh cosh tanh coth sech csch "
+    "arcsinh arccosh arctanh exp log ln lg sqrt abs floor ceil max min gcd lcm sign det cbrt"
 )
-GREEK = frozenset(
+GREEK = words(
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau upsilon phi chi psi omega "
-    "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell hbar Re Im aleph nabla emptyset varnothing mho".split()
+    "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell hbar Re Im aleph nabla emptyset varnothing mho"
 )
 _CONSTANTS = {"pi": "pi", "infty": "oo", "infinity": "oo", "inf": "oo", "oo": "oo"}
 SEPARATOR_WORDS = frozenset({"and", "or"})
-UNIT_WORDS = frozenset(
-    "cm mm km nm um kg mg ml hr hrs sec secs min mins dollar dollars cent cents euro euros meter meters metre metres inch inches "
-    "foot feet ft yard yards yd mile miles mph kmh mi gram grams second seconds minute minutes hour hours day days week weeks month months "
-    "year years degree degrees deg radian radians rad unit units square sq cubic percent pound pounds lb lbs ounce ounces oz liter "
-    "liters litre litres gallon gallons newton newtons joule joules watt watts volt volts pascal kelvin people students ways "
-    "apples points times per hz khz mhz ghz ev kev mev erg ergs mol moles nmi knots am pm".split()
+UNIT_WORDS = words(
+    "cm mm km nm um kg mg ml hr hrs sec secs min mins dollar dollars cent cents euro euros meter meters metre metres "
+    "inch inches foot feet ft yard yards yd mile miles mph kmh mi gram grams second seconds minute minutes hour hours "
+    "day days week weeks month months year years degree degrees deg radian radians rad unit units square sq cubic "
+    "percent pound pounds lb lbs ounce ounces oz liter liters litre litres gallon gallons newton newtons joule joules "
+    "watt watts volt volts pascal kelvin people students ways apples points times per hz khz mhz ghz ev kev mev erg "
+    "ergs mol moles nmi knots am pm"
 )
 _TOKEN = re.compile(
     r"(?P<space>\s+)"
@@ -71,7 +77,7 @@ def _letters(run: str, spaced: bool) -> list[Token]:
 
 
 def _textual(command: str, content: str, spaced: bool) -> list[Token]:
-    """Tokens of `\\text{...}` and its relatives: maths inside is read as maths, anything else stays text."""
+    r"""Tokens of `\text{...}` and its relatives: maths inside is read as maths, anything else stays text."""
     bare = content.strip()
     if not bare:
         return []

@@ -12,7 +12,8 @@ class Node:
     """One node: its kind, and its parts.
 
     Values: `number` (Fraction, its text), `symbol` (name), `word` (folded text), `based` (digits, base).
-    Expressions: `add` `mul` `div` `pow` `neg` `call` (name, arguments), `apply` (function symbol, arguments), `factorial`,
+    Expressions: `add` `mul` `div` `pow` `neg` `call` (name, arguments), `apply` (function symbol, arguments),
+    `factorial`,
     `percent`, `degree`, `pm` (sign, term).
     Structures: `list` (items without brackets), `group` (opening, closing, items), `set`, `union`, `minus`, `cap`,
     `matrix` (rows of items), `ratio`, `relation` (operators joined by a space, sides), `unit` (unit, node).

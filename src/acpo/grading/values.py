@@ -124,10 +124,7 @@ class Evaluator:
             if self.mp.re(exponent) <= 0:
                 raise NoValueError("zero to a power that is not positive")
             return base
-        if (
-            self.mp.mag(exponent) > 40
-            or abs(self.mp.mag(base) * self.mp.mag(abs(exponent) + 1)) > LARGEST_MAGNITUDE
-        ):
+        if self.mp.mag(exponent) > 40 or abs(self.mp.mag(base) * self.mp.mag(abs(exponent) + 1)) > LARGEST_MAGNITUDE:
             raise TooLargeError("a power that is too large")
         bits = abs(self.mp.re(exponent)) * abs(self.mp.log(abs(base), 2))
         if bits > LARGEST_MAGNITUDE:
@@ -153,9 +150,7 @@ class Evaluator:
             value = self(argument)
             for power in range(4):
                 weight = symbol_value(f"{node.nodes[0].parts[0]} {place} {power}")
-                term = (
-                    weight * value**power if isinstance(value, Fraction) else self.real(weight) * value**power
-                )
+                term = weight * value**power if isinstance(value, Fraction) else self.real(weight) * value**power
                 total = self._plus(total, term)
         return total
 
@@ -221,9 +216,7 @@ def _radians(node: Node) -> Node:
         half_turn = Node("div", (Node("symbol", ("pi",)), Node("number", (Fraction(180), "180"))))
         return Node("mul", (node.nodes[0], half_turn))
     if node.kind in ("add", "neg", "mul", "div"):
-        return Node(
-            node.kind, tuple(_radians(part) if isinstance(part, Node) else part for part in node.parts)
-        )
+        return Node(node.kind, tuple(_radians(part) if isinstance(part, Node) else part for part in node.parts))
     return node
 
 

@@ -1,8 +1,8 @@
-"""A small process that forks grading workers: the imports are paid once, and a killed worker is replaced in milliseconds.
+"""A small process that forks grading workers: imports are paid once, a killed worker is replaced in milliseconds.
 
-Run as ``python -m acpo.grading.zygote <fd> <memory bytes>``. Over the control socket it takes ``spawn`` (with the worker's
-end of a socket pair attached) and ``kill <pid>``, and answers each with one line. It is single-threaded, so that forking is
-safe whatever threads the parent runs; it reaps every worker it kills, and ends with its parent.
+Run as ``python -m acpo.grading.zygote <fd> <memory bytes>``. Over the control socket it takes ``spawn`` (with the
+worker's end of a socket pair attached) and ``kill <pid>``, and answers each with one line. It is single-threaded, so
+that forking is safe whatever threads the parent runs; it reaps every worker it kills, and ends with its parent.
 """
 
 import json
@@ -45,7 +45,7 @@ def _serve(channel: socket.socket, memory: int) -> None:
             correct, reason = False, "memory"
         except RecursionError:
             correct, reason = False, "nested too deeply"
-        except Exception as error:  # noqa: BLE001 - the parent counts it by name; a worker must not die of one answer
+        except Exception as error:  # the parent counts it by name: a worker must not die of one answer
             correct, reason = False, f"grader error: {type(error).__name__}: {error}"
         send(channel, json.dumps([correct, reason[:REASON_LENGTH]]).encode())
 

@@ -30,9 +30,7 @@ class Problem:
     prompt: str
     gold: str
     notes: tuple[str, ...] = ()
-    shorten: Callable[[Callable[[str], bool]], "Problem | None"] | None = field(
-        default=None, compare=False, repr=False
-    )
+    shorten: Callable[[Callable[[str], bool]], "Problem | None"] | None = field(default=None, compare=False, repr=False)
 
 
 class Task(ABC):

@@ -35,9 +35,7 @@ class Countdown(Task):
         if split not in SPLITS:
             raise ConfigError(f"countdown has no split {split!r}; {nearest(split, SPLITS)}")
         start, stop = SPLITS[split]
-        for place, row in enumerate(
-            parquet_rows(files["countdown"], ("target", "nums"), start, stop), start=start
-        ):
+        for place, row in enumerate(parquet_rows(files["countdown"], ("target", "nums"), start, stop), start=start):
             numbers, target = [int(number) for number in row["nums"]], int(row["target"])
             yield Problem(f"countdown/{place}", question(numbers, target), grader.write_gold(numbers, target))
 
@@ -54,7 +52,8 @@ def question(numbers: list[int], target: int) -> str:
     """Write a puzzle as a question."""
     listed = ", ".join(map(str, numbers))
     return (
-        f"Numbers: {listed}. Target: {target}. Combine the numbers with +, -, * and / (parentheses are allowed) so that the "
+        f"Numbers: {listed}. Target: {target}. Combine the numbers with +, -, * and / (parentheses are allowed) "
+        "so that the "
         "result is exactly the target. Use every number exactly once and no other number."
     )
 

@@ -30,7 +30,8 @@ class HiTab(Task):
     ability = "table_qa"
     grader_version = grader.VERSION
     instruction = (
-        "Write the final answer between <answer> and </answer>: the value or the words from the table and nothing else; "
+        "Write the final answer between <answer> and </answer>: the value or the words from the table and "
+        "nothing else; "
         "separate several answers with semicolons."
     )
     prompt_style = "base"
@@ -46,8 +47,8 @@ class HiTab(Task):
         """Yield a split's questions with their tables, in the file's order.
 
         `test300` is a subset of 300 of `test`, drawn from the root seed. Where a prompt is too long, its table
-        loses rows from the bottom, which its text and the manifest say; a header is never cut: where it alone is too long
-        the filter of over-long prompts drops and counts the question.
+        loses rows from the bottom, which its text and the manifest say; a header is never cut: where it alone is too
+        long the filter of over-long prompts drops and counts the question.
         """
         samples_key, tables_key = self.sources(split)
         samples = list(json_lines(files[samples_key]))
@@ -78,9 +79,7 @@ def _problem(split: str, sample: Record, tables: Mapping[str, Table], origin: Pa
         shown, name = tables[str(sample["table_id"])], f"{split}/{sample['id']}"
         asked, answer = str(sample["question"]).strip(), sample["answer"]
     except KeyError as error:
-        raise DataError(
-            f"{origin}: a sample without field or table {error}. Fetch the files of hitab again"
-        ) from error
+        raise DataError(f"{origin}: a sample without field or table {error}. Fetch the files of hitab again") from error
     gold, cells = grader.write_gold(answer), json.dumps(sample.get("reference_cells_map", {}))
     last_row = max((int(row) for row in _CELL.findall(cells)), default=0)
 
