@@ -1,73 +1,25 @@
-"""The smallest parts of a mathematical answer: numbers, symbols, functions, fractions, brackets, matrices."""
+"""Read the smallest parts of a mathematical answer: numbers, symbols, functions, powers, fractions."""
 
 import re
-from collections.abc import Callable
 from fractions import Fraction
 
-from acpo.grading.normalize import ROW
+from acpo.grading.brackets import BracketReader
 from acpo.grading.tokens import MalformedError, Token, UnsupportedError
 from acpo.grading.tree import Node, number
 
-DEEPEST = 60
 LARGEST_EXPONENT = 5000
 LONGEST_NUMBER = 1000
-_BRACKETS = {"(": ")", "[": "]", "{": "}", "langle": "rangle"}
 _ACCENTS = frozenset(
     {
-        "dot",
-        "ddot",
-        "hat",
-        "bar",
-        "vec",
-        "tilde",
-        "overline",
-        "widehat",
-        "widetilde",
-        "underline",
-        "overrightarrow",
+        "dot", "ddot", "hat", "bar", "vec", "tilde", "overline", "widehat", "widetilde", "underline", "overrightarrow",
     }
-)
+)  # fmt: skip
 _APPLIED = frozenset("fghFGHPQpquvy")
 _ALIASES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "lg": "ln", "log": "ln"}
 
 
-class AtomParser:
-    """A cursor over tokens and the readers of factors; `Parser` adds terms, sums and statements."""
-
-    def __init__(self, tokens: list[Token]):
-        """Start at the first token."""
-        self.tokens, self.at, self.depth = tokens, 0, 0
-
-    answer: Callable[[], Node]
-    statement: Callable[[], Node]
-    sum: Callable[[], Node]
-    term: Callable[[], Node]
-
-    def deeper(self) -> None:
-        """Count one level of nesting."""
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise MalformedError(f"nested deeper than {DEEPEST} levels")
-
-    def peek(self, ahead: int = 0) -> Token | None:
-        """Return a token without taking it; None at the end."""
-        place = self.at + ahead
-        return self.tokens[place] if place < len(self.tokens) else None
-
-    def take(self, *texts: str) -> bool:
-        """Take the next token if it is one of these marks or commands."""
-        token = self.peek()
-        if token is not None and token.kind in ("mark", "command") and token.text in texts:
-            self.at += 1
-            return True
-        return False
-
-    def expect(self, *texts: str) -> str:
-        """Take one of these marks or commands, or fail."""
-        token = self.peek()
-        if not self.take(*texts):
-            raise MalformedError(f"expected {' or '.join(texts)}, found {token.text if token else 'the end'!r}")
-        return self.tokens[self.at - 1].text
+class AtomReader(BracketReader):
+    """Readers of factors; `Parser` adds terms, sums and statements."""
 
     def starts_factor(self, token: Token) -> bool:
         """Say whether a token can begin a factor."""
@@ -281,50 +233,6 @@ class AtomParser:
         inside = self.base() if (token := self.peek()) is not None and token.text == "(" else self.group()
         return Node("pow", (inside, Node("div", (number(1), degree or number(2)))))
 
-    def bracket(self, token: Token) -> Node:
-        """Brackets: a parenthesised expression, a tuple, an interval, a set, an absolute value."""
-        self.deeper()
-        if token.text == "|":
-            node = self.bars()
-        elif token.text == "{" and token.kind == "mark":
-            items = self.items()
-            self.expect("}")
-            node = items[0] if len(items) == 1 else Node("set", tuple(items))
-        elif token.text == "{":
-            empty = self.take("}")
-            items = [] if empty else self.items()
-            if not empty:
-                self.expect("}")
-            node = Node("set", tuple(items))
-        else:
-            opening = "(" if token.text == "langle" else token.text
-            items = self.items()
-            closing = self.expect(")", "]", "rangle").replace("rangle", ")")
-            node = (
-                items[0]
-                if len(items) == 1 and _BRACKETS[opening] == closing
-                else Node("group", (opening, closing, *items))
-            )
-        self.depth -= 1
-        return node
-
-    def items(self) -> list[Node]:
-        """Statements separated by commas inside brackets."""
-        outer, self.in_bars = self.in_bars, False
-        items = [self.statement()]
-        while self.take(",", ";"):
-            items.append(self.statement())
-        self.in_bars = outer
-        return items
-
-    def bars(self) -> Node:
-        """`|x|`."""
-        outer, self.in_bars = self.in_bars, True
-        inside = self.sum()
-        self.expect("|")
-        self.in_bars = outer
-        return Node("call", ("abs", inside))
-
     def command(self, token: Token) -> Node:
         """A TeX command that stands for a value."""
         name = token.text
@@ -353,35 +261,6 @@ class AtomParser:
             self.at += 1
             names.append(token.text + self.index())
         return names
-
-    def matrix(self) -> Node:
-        """A matrix environment; its kind of brackets does not matter, except that bars make a determinant."""
-        kind = self.environment()
-        if kind not in ("pmatrix", "bmatrix", "matrix", "array", "Bmatrix", "smallmatrix"):
-            raise UnsupportedError(f"the environment {kind} is not read here")
-        if kind == "array" and self.take("{"):
-            while not self.take("}"):
-                if self.peek() is None:
-                    raise MalformedError("an array that is not closed")
-                self.at += 1
-        rows: list[list[Node]] = [[]]
-        while not self.take("end"):
-            if self.take(ROW):
-                rows.append([])
-            elif not self.take("&"):
-                rows[-1].append(self.sum())
-        self.environment()
-        return Node("matrix", tuple(Node("row", tuple(row)) for row in rows if row))
-
-    def environment(self) -> str:
-        r"""The name in braces after `\begin` or `\end`."""
-        self.expect("{")
-        letters = []
-        while (token := self.peek()) is not None and token.kind != "mark":
-            self.at += 1
-            letters.append(token.text)
-        self.expect("}")
-        return "".join(letters)
 
 
 def _primed(base: Node, marks: int) -> Node:

@@ -3,12 +3,11 @@
 import re
 from fractions import Fraction
 
-from acpo.grading import atoms
+from acpo.grading.atoms import AtomReader
 from acpo.grading.normalize import fold
 from acpo.grading.tokens import UNIT_WORDS, MalformedError, Token, UnsupportedError, tokenize, words
 from acpo.grading.tree import Node, number
 
-DEEPEST = 60
 _RELATIONS = {
     "=": "=", "==": "=", "<": "<", ">": ">", "<=": "<=", ">=": ">=", "!=": "!=", "le": "<=", "ge": ">=", "ne": "!=",
     "in": "in", "equiv": "=", "approx": "=", "Rightarrow": "=>", "to": "->", "rightarrow": "->", "mapsto": "->",
@@ -28,7 +27,7 @@ _SCALES = {
 }
 
 
-class Parser(atoms.AtomParser):
+class Parser(AtomReader):
     """Recursive descent over tokens, with a cap on depth. Methods are named after what they read."""
 
     def answer(self) -> Node:

@@ -21,6 +21,8 @@ from acpo.grading.wire import receive, send
 
 LIMIT_SECONDS = 2.0
 LIMIT_BYTES = 1024**3
+# Of its wall time a job may use this much as CPU time, so that a batch of bad answers ends soon on a busy machine.
+CPU_SHARE = 0.4
 TIMEOUT, CRASHED, MEMORY = "timeout", "crashed", "memory"
 
 Outcome = tuple[bool, str]
@@ -165,7 +167,8 @@ class Pool:
         if self._zygote is None:
             ours, theirs = socket.socketpair()
             environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": _search_path()}
-            command = [sys.executable, "-m", "acpo.grading.zygote", str(theirs.fileno()), str(self._memory)]
+            command = [sys.executable, "-m", "acpo.grading.zygote", str(theirs.fileno())]
+            command += [str(self._memory), str(self._seconds * CPU_SHARE)]
             self._zygote = subprocess.Popen(
                 command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL
             )
@@ -205,7 +208,7 @@ def _search_path() -> str:
 
 @lru_cache(maxsize=1)
 def _shared(process: int) -> Pool:  # noqa: ARG001
-    pool = Pool(workers=min(4, os.cpu_count() or 1))
+    pool = Pool(workers=min(8, 2 * (os.cpu_count() or 1)))
     atexit.register(pool.close)
     return pool
 

@@ -1,8 +1,9 @@
 """A small process that forks grading workers: imports are paid once, a killed worker is replaced in milliseconds.
 
-Run as ``python -m acpo.grading.zygote <fd> <memory bytes>``. Over the control socket it takes ``spawn`` (with the
-worker's end of a socket pair attached) and ``kill <pid>``, and answers each with one line. It is single-threaded, so
-that forking is safe whatever threads the parent runs; it reaps every worker it kills, and ends with its parent.
+Run as ``python -m acpo.grading.zygote <fd> <memory bytes> <CPU seconds>``. Over the control socket it takes ``spawn``
+(with the worker's end of a socket pair attached) and ``kill <pid>``, and answers each with one line. It is
+single-threaded, so that forking is safe whatever threads the parent runs; it reaps every worker it kills, and ends with
+its parent.
 """
 
 import json
@@ -12,11 +13,20 @@ import signal
 import socket
 import sys
 import time
+from types import FrameType
 
 from acpo.grading import symbolic
 from acpo.grading.wire import receive, send
 
 REASON_LENGTH = 200
+
+
+class _OutOfTime(BaseException):
+    """The job has used its CPU time."""
+
+
+def _out_of_time(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    raise _OutOfTime
 
 
 def _work(job: dict) -> tuple[bool, str]:
@@ -33,14 +43,25 @@ def _work(job: dict) -> tuple[bool, str]:
     return symbolic.decide(**job) if kind == "decide" else (False, kind)
 
 
-def _serve(channel: socket.socket, memory: int) -> None:
-    """Answer jobs until the parent goes away."""
+def _serve(channel: socket.socket, memory: int, seconds: float) -> None:
+    """Answer jobs until the parent goes away.
+
+    A job that uses up its CPU time is given up here; one that waits, or computes where no signal is heard, is killed by
+    the pool when its wall time is over.
+    """
+    signal.signal(signal.SIGVTALRM, _out_of_time)
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.setrecursionlimit(3000)
     while (message := receive(channel)) is not None:
         try:
-            correct, reason = _work(json.loads(message))
+            signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+            try:
+                correct, reason = _work(json.loads(message))
+            finally:
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        except _OutOfTime:
+            correct, reason = False, "timeout"
         except MemoryError:
             correct, reason = False, "memory"
         except RecursionError:
@@ -50,14 +71,14 @@ def _serve(channel: socket.socket, memory: int) -> None:
         send(channel, json.dumps([correct, reason[:REASON_LENGTH]]).encode())
 
 
-def _spawn(control: socket.socket, channel: socket.socket, memory: int) -> int:
+def _spawn(control: socket.socket, channel: socket.socket, memory: int, seconds: float) -> int:
     pid = os.fork()
     if pid:
         channel.close()
         return pid
     control.close()
     try:
-        _serve(channel, memory)
+        _serve(channel, memory, seconds)
     finally:
         os._exit(0)
 
@@ -72,7 +93,7 @@ def _kill(pid: int, children: set[int]) -> None:
 def main(arguments: list[str]) -> None:
     """Serve the control socket until it closes, then kill what is left."""
     control = socket.socket(fileno=int(arguments[0]))
-    memory = int(arguments[1])
+    memory, seconds = int(arguments[1]), float(arguments[2])
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     import math_verify  # noqa: F401 - preloaded for the workers
 
@@ -82,7 +103,7 @@ def main(arguments: list[str]) -> None:
         if not message:
             break
         if message == b"spawn":
-            pid = _spawn(control, socket.socket(fileno=descriptors[0]), memory)
+            pid = _spawn(control, socket.socket(fileno=descriptors[0]), memory, seconds)
             children.add(pid)
         else:
             pid = int(message.removeprefix(b"kill "))

@@ -1,0 +1,9 @@
+import pytest
+
+from acpo.grading.pool import Pool
+
+
+@pytest.fixture(scope="session")
+def pool():
+    with Pool(workers=2) as made:
+        yield made
