@@ -20,15 +20,15 @@ def json_lines(path: Path) -> Iterator[Record]:
     Raises:
         DataError: a line that is not a JSON object; names the file and the line.
     """
-    with path.open(encoding="utf-8") as handle:
-        try:
-            for place, line in enumerate(handle, start=1):
-                if line.strip():
-                    yield _object(json.loads(line), f"{path}: line {place}")
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise DataError(
-                f"{path}: line {place + 1 if isinstance(error, UnicodeDecodeError) else place}: {error}. {_REMEDY}"
-            ) from error
+    with path.open("rb") as handle:
+        for place, line in enumerate(handle, start=1):
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line.decode("utf-8"))
+            except (json.JSONDecodeError, UnicodeDecodeError) as error:
+                raise DataError(f"{path}: line {place}: {error}. {_REMEDY}") from error
+            yield _object(value, f"{path}: line {place}")
 
 
 def _object(value: Any, where: str) -> Record:

@@ -129,12 +129,26 @@ class AtomReader(BracketReader):
             if base.kind != "number" or not text.isdigit():
                 raise MalformedError("an index on a number that is not a base")
             return Node("based", (text.lstrip("0") or "0", str(base.parts[0])))
+        if "." in text and self.take("overline", "bar", "dot"):
+            return self.repeating(text)
         if len(text) > LONGEST_NUMBER:
             raise MalformedError(f"a number of more than {LONGEST_NUMBER} digits")
         mantissa, _, exponent = text.lower().partition("e")
         if exponent and abs(int(exponent)) > LARGEST_EXPONENT:
             raise MalformedError("a number with too large an exponent")
         return number(Fraction(mantissa.rstrip(".")) * Fraction(10) ** int(exponent or 0), text)
+
+    def repeating(self, text: str) -> Node:
+        r"""A repeating decimal: `0.1\overline{6}`."""
+        token = self.peek(1)
+        self.expect("{")
+        if token is None or not token.text.isdigit() or len(text + token.text) > LONGEST_NUMBER:
+            raise MalformedError("a bar over what are no digits")
+        self.at += 1
+        self.expect("}")
+        places = len(text.partition(".")[2])
+        period = Fraction(int(token.text), 10**places * (10 ** len(token.text) - 1))
+        return number(Fraction(text.rstrip(".")) + period, f"{text}({token.text})")
 
     def index(self) -> str:
         """The text of an index: `_1`, `_{max}`."""
@@ -231,7 +245,9 @@ class AtomReader(BracketReader):
             degree = self.sum()
             self.expect("]")
         inside = self.base() if (token := self.peek()) is not None and token.text == "(" else self.group()
-        return Node("pow", (inside, Node("div", (number(1), degree or number(2)))))
+        if degree is not None:
+            return Node("call", ("root", inside, degree))
+        return Node("pow", (inside, Node("div", (number(1), number(2)))))
 
     def command(self, token: Token) -> Node:
         """A TeX command that stands for a value."""

@@ -177,6 +177,8 @@ def _same_relation(predicted: Node, gold: Node, tolerance: Tolerance) -> bool:
         left, right = _renamed(first, second), second
         if left[0] == right[0] and same(left[1], right[1], tolerance):
             return True
+    elif gold.kind != "relation" and (last := _last_of_chain(predicted)) is not None:
+        return same(last, gold, tolerance)
     elif first is not None and gold.kind != "relation":
         return same(first[1], gold, tolerance)
     elif second is not None and predicted.kind != "relation":
@@ -184,7 +186,28 @@ def _same_relation(predicted: Node, gold: Node, tolerance: Tolerance) -> bool:
     intervals = as_interval(predicted), as_interval(gold)
     if intervals[0] is not None and intervals[1] is not None:
         return _same_interval(intervals[0], intervals[1], tolerance)
-    return predicted.kind == gold.kind and _same_equation(predicted, gold)
+    if predicted.kind != gold.kind:
+        return False
+    return _same_equation(predicted, gold) or _same_sides(predicted, gold, tolerance)
+
+
+def _same_sides(predicted: Node, gold: Node, tolerance: Tolerance) -> bool:
+    r"""Compare relations side by side: `AB \parallel CD`, `n \to \infty`."""
+    pairs = zip(predicted.nodes, gold.nodes, strict=False)
+    alike = predicted.parts[0] == gold.parts[0] and len(predicted.nodes) == len(gold.nodes)
+    return alike and all(same(*pair, tolerance) for pair in pairs)
+
+
+def _last_of_chain(node: Node) -> Node | None:
+    """Return the last side of `x = 3/4 = 0.75` or `2 + 3 = 5`, where the equations are true; else None."""
+    if set(str(node.parts[0]).split()) != {"="}:
+        return None
+    sides = list(node.nodes)
+    if len(sides) > 2 and _named(sides[0]):
+        sides = sides[1:]
+    if len(sides) < 2 or any(_named(side) for side in sides):
+        return None
+    return sides[-1] if all(_same_value(side, sides[-1], EXACT) for side in sides[:-1]) else None
 
 
 def _renamed(first: tuple[Node, Node], second: tuple[Node, Node]) -> tuple[Node, Node]:

@@ -15,7 +15,7 @@ _SIGNS = str.maketrans(
     }
 )  # fmt: skip
 _DROPPED = re.compile(
-    r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|textstyle|limits|nolimits|mathstrut|strut|hfill|phantom\{\})(?![A-Za-z])\.?"
+    r"\\(?:left|right|[bB]igg?[lr]?|displaystyle|textstyle|limits|nolimits|mathstrut|strut|hfill|checkmark|phantom\{\})(?![A-Za-z])\.?"
 )
 _SPACES = re.compile(
     r"\\(?:[,;:! >]|q?quad(?![A-Za-z])|hspace\{[^{}]*\}|enspace(?![A-Za-z])|thinspace(?![A-Za-z]))|~|\s+"
@@ -67,7 +67,9 @@ def fold(text: str) -> str:
     Characters: NFKC, Unicode minus, digits of other scripts. TeX: display variants, sizes and spacing dropped,
     synonyms renamed, math delimiters and trailing punctuation removed, TeX thousands separators removed.
     """
-    text = text.strip()
+    text = text.strip(" \t\r\n`")
+    if len(text) > 4 and text.startswith("**") and text.endswith("**"):
+        text = text[2:-2]
     if not text.isascii():
         text = _characters(text)
     text = re.sub(r"\\\\(\[[^\[\]]{0,10}\])?", ROW, text.replace("\x00", "")).replace("$$", " ")

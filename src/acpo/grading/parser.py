@@ -11,12 +11,14 @@ from acpo.grading.tree import Node, number
 _RELATIONS = {
     "=": "=", "==": "=", "<": "<", ">": ">", "<=": "<=", ">=": ">=", "!=": "!=", "le": "<=", "ge": ">=", "ne": "!=",
     "in": "in", "equiv": "=", "approx": "=", "Rightarrow": "=>", "to": "->", "rightarrow": "->", "mapsto": "->",
+    "parallel": "parallel", "perp": "perp", "sim": "sim", "cong": "cong", "mid": "mid", "subset": "subset",
 }  # fmt: skip
 _THOUSANDS = re.compile(r"(\D*?)(-?)(\d{1,3}(?:,\d{3})+)(\.\d+)?(\D*)")
 _HEDGES = words(
     "or and not if mod modulo where when with about approx approximately around roughly maybe nearly almost over under "
     "than least most more less infinitely no none each million billion thousand hundred"
 )
+_UNIT_LETTERS = frozenset("smhgKNJWVA")
 _SCALES = {
     "hundred": 10**2,
     "thousand": 10**3,
@@ -156,6 +158,9 @@ def _unit_at_end(tokens: list[Token]) -> tuple[list[Token], str]:
         elif end > 5 and [t.text for t in tokens[end - 4 : end : 3]] == ["^", "}"] and tokens[end - 3].text == "{":
             power = 4
         unit = tokens[end - 1 - power]
+        divided = end - 3 - power >= 0 and tokens[end - 3 - power].kind in ("text", "word")
+        if unit.kind == "name" and not divided:
+            break
         if not _is_unit(unit, tokens[end - 2 - power] if end - 2 - power >= 0 else None):
             break
         names.append(
@@ -174,6 +179,8 @@ def _is_unit(token: Token, before: Token | None) -> bool:
     parts = token.text.lower().replace(".", "").split()
     if token.kind == "text":
         return not _HEDGES.intersection(parts) and all(re.fullmatch(r"[a-z()/^0-9%-]+", word) for word in parts)
+    if token.kind == "name" and before.text == "/":
+        return token.text in _UNIT_LETTERS
     known = token.text.lower() in UNIT_WORDS or token.text in ("min", "sec")
     return token.kind in ("word", "function") and known
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from acpo.grading.wire import receive, send
+from acpo.grading.wire import GRADER_ERROR, receive, send
 
 LIMIT_SECONDS = 2.0
 LIMIT_BYTES = 1024**3
@@ -157,6 +157,8 @@ class Pool:
         if outcome[1] in (TIMEOUT, CRASHED, MEMORY):
             self.counts[outcome[1]] += 1
             self._replace(worker)
+        elif outcome[1].startswith(GRADER_ERROR):
+            self.counts[GRADER_ERROR] += 1
 
     def _replace(self, worker: _Worker) -> None:
         worker.channel.close()

@@ -39,7 +39,8 @@ FUNCTIONS = words(
 )
 GREEK = words(
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi rho sigma tau upsilon phi chi psi omega "
-    "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell hbar Re Im aleph nabla emptyset varnothing mho"
+    "Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell hbar Re Im aleph nabla emptyset varnothing mho "
+    "ldots cdots dots"
 )
 _CONSTANTS = {"pi": "pi", "infty": "oo", "infinity": "oo", "inf": "oo", "oo": "oo"}
 SEPARATOR_WORDS = frozenset({"and", "or"})

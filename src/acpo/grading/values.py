@@ -159,6 +159,8 @@ class Evaluator:
         arguments = [self(_radians(each) if name in _CIRCULAR else each) for each in node.nodes]
         if name in ("floor", "ceil", "abs", "binom", "max", "min", "gcd", "lcm", "sign"):
             return self._exact_call(name, arguments)
+        if name == "root":
+            return self._real_root(*arguments)
         value = self.real(arguments[0])
         if len(arguments) != 1 or name not in _FUNCTIONS:
             raise NoValueError(f"{name} is not known here")
@@ -172,6 +174,17 @@ class Evaluator:
             return _FUNCTIONS[name](self.mp, value)
         except (ValueError, ZeroDivisionError) as error:
             raise NoValueError(f"{name} has no value here") from error
+
+    def _real_root(self, value: Value, degree: Value) -> Value:
+        """A root as its sign is written: the odd root of a negative number is negative."""
+        if degree == 0:
+            raise NoValueError("a root of degree zero")
+        odd = isinstance(degree, Fraction) and degree.denominator == 1 and degree.numerator % 2 == 1
+        negative = odd and not isinstance(value, self.mp.mpc) and value < 0
+        base = Node("number", (-value if negative else value, ""))
+        exponent = Node("div", (Node("number", (Fraction(1), "")), Node("number", (degree, ""))))
+        found = self(Node("pow", (base, exponent)))
+        return -found if negative else found
 
     def _exact_call(self, name: str, arguments: list[Value]) -> Value:
         first = arguments[0]

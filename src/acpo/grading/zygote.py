@@ -16,7 +16,7 @@ import time
 from types import FrameType
 
 from acpo.grading import symbolic
-from acpo.grading.wire import receive, send
+from acpo.grading.wire import GRADER_ERROR, receive, send
 
 REASON_LENGTH = 200
 
@@ -67,7 +67,7 @@ def _serve(channel: socket.socket, memory: int, seconds: float) -> None:
         except RecursionError:
             correct, reason = False, "nested too deeply"
         except Exception as error:  # the parent counts it by name: a worker must not die of one answer
-            correct, reason = False, f"grader error: {type(error).__name__}: {error}"
+            correct, reason = False, f"{GRADER_ERROR}: {type(error).__name__}: {error}"
         send(channel, json.dumps([correct, reason[:REASON_LENGTH]]).encode())
 
 

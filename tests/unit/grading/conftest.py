@@ -7,3 +7,4 @@ from acpo.grading.pool import Pool
 def pool():
     with Pool(workers=2) as made:
         yield made
+        assert made.counts["grader error"] == 0

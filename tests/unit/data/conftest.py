@@ -1,0 +1,13 @@
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def mirror() -> Path:
+    """The mirror of real files, from the environment."""
+    place = os.environ.get("ACPO_MIRROR")
+    if not place:
+        pytest.skip("ACPO_MIRROR is not set: this test needs the mirror of real data files")
+    return Path(place)
