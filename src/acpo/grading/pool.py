@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from acpo.grading import zygote
 from acpo.grading.wire import GRADER_ERROR, receive, send
 
 LIMIT_SECONDS = 2.0
@@ -169,7 +170,7 @@ class Pool:
         if self._zygote is None:
             ours, theirs = socket.socketpair()
             environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": _search_path()}
-            command = [sys.executable, "-m", "acpo.grading.zygote", str(theirs.fileno())]
+            command = [sys.executable, "-m", zygote.__name__, str(theirs.fileno())]
             command += [str(self._memory), str(self._seconds * CPU_SHARE)]
             self._zygote = subprocess.Popen(
                 command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL

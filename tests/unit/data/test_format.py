@@ -34,16 +34,16 @@ def from_mirror(task, split, mirror, output, **options):
 
 
 BASE_PROMPT = """\
-Below is a conversation between a user and a careful assistant. The user poses a problem. The assistant works it out \
-step by step between <think> and </think>, and then states the result for the user. \
+Below is a conversation between a user and a careful assistant. The user poses a problem. The assistant works it \
+out step by step between <think> and </think>, and then states the result for the user. \
 Write the final answer inside \\boxed{}, once, at the very end.
 
 User: What is 1 + 1?
 
 Assistant: <think>"""
 CHAT_SYSTEM = """\
-You are a careful assistant. Work the problem out step by step between <think> and </think>, and then state the result. \
-Write the final answer between <answer> and </answer>: one arithmetic expression and nothing else, \
+You are a careful assistant. Work the problem out step by step between <think> and </think>, and then state the \
+result. Write the final answer between <answer> and </answer>: one arithmetic expression and nothing else, \
 for example <answer>(2 + 7) * 4 / 3</answer>."""
 CHAT_USER = """\
 Numbers: 2, 3, 4. Target: 24. Combine the numbers with +, -, * and / (parentheses are allowed) so that the result is \

@@ -1,10 +1,13 @@
 import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
+from acpo import provenance
 from acpo.grading.pool import Pool
 
 EASY = {"predicted": "x+1", "golds": ["1+x"]}
@@ -96,6 +99,45 @@ def test_threads_share_a_pool():
         for thread in threads:
             thread.join()
     assert results == [True] * 8
+
+
+PARENT = """
+import os, sys, time
+from acpo.grading.pool import Pool
+pool = Pool(workers=2, seconds=60)
+pool.run({"predicted": "x+1", "golds": ["1+x"]})
+print(os.getpid(), pool._zygote.pid, *[worker.pid for worker in pool._workers], flush=True)
+pool.run({"kind": "hang"})
+"""
+
+
+def test_workers_end_when_their_parent_is_killed():
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        pids = [int(pid) for pid in parent.stdout.readline().split()]
+        assert len(pids) >= 3
+        time.sleep(0.2)
+        parent.kill()
+    for _ in range(100):
+        alive = [pid for pid in pids if Path(f"/proc/{pid}/stat").exists() and _state(pid) != "Z"]
+        if not alive:
+            return
+        time.sleep(0.05)
+    pytest.fail(f"still there: {alive}")
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "gone"
+
+
+def test_a_change_of_the_workers_changes_the_hash_of_the_grader():
+    reached = provenance.code_hash(["acpo.grading.math"])
+    assert reached
+    assert "acpo.grading.symbolic" in provenance._meaning("acpo.grading.zygote")[1]
+    assert "acpo.grading.zygote" in provenance._meaning("acpo.grading.pool")[1]
 
 
 def test_workers_end_when_the_pool_is_closed():
