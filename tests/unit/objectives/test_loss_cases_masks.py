@@ -176,6 +176,8 @@ def test_l09_the_clamp_bounds_the_ratio():
     outcome = evaluate(paper("dapo"), batch)
     assert outcome.value == pytest.approx(math.exp(20), rel=1e-6)
     assert outcome.gradient.item() == 0
+    terms = paper("dapo").terms(batch, paper("dapo").statistics(batch), "all")
+    assert terms.coefficient.item() == 0
 
 
 @every_variant

@@ -33,13 +33,13 @@ def test_l22_a_moved_policy_shows_in_the_ratio():
 
 
 def test_l25_clip_fraction_follows_the_sign_of_the_advantage():
-    ratio = [1.5, 1.5, 0.5, 0.5, 1.5, 1.0]
-    advantage = [1.0, -1.0, 1.0, -1.0, 0.0, 1.0]
+    ratio = [1.5, 1.5, 0.5, 0.5, 1.5, 0.5]
+    advantage = [1.0, -1.0, 1.0, -1.0, 0.0, 0.0]
     outcome = evaluate(paper("dapo"), from_ratios(ratio, advantage))
     assert outcome.summary["clip_fraction"] == pytest.approx(2 / 6)
     assert outcome.summary["bin1/clip_high_fraction"] == pytest.approx(1 / 6)
     assert outcome.summary["bin1/clip_low_fraction"] == pytest.approx(1 / 6)
-    assert outcome.gradient.flatten().tolist() == pytest.approx([0, 1.5 / 6, -0.5 / 6, 0, 0, -1 / 6])
+    assert outcome.gradient.flatten().tolist() == pytest.approx([0, 1.5 / 6, -0.5 / 6, 0, 0, 0])
 
 
 def test_l26_dual_clip_is_a_switch():

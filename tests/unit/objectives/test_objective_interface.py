@@ -11,6 +11,7 @@ from objective_cases import (
     RELEASED,
     evaluate,
     every_method,
+    from_probabilities,
     from_ratios,
     paper,
     random_batch,
@@ -127,6 +128,21 @@ def test_approx_kl_and_bins_by_hand():
     assert (logged["ratio_mean"], logged["ratio_max"]) == (pytest.approx(1.0), pytest.approx(2.0))
     assert (logged["clip_width_mean"], logged["clip_width_max"]) == pytest.approx((0.3, 0.3))
     assert logged["bin1/clip_width_low"] == pytest.approx(0.2)
+
+
+def test_maxima_ignore_padding():
+    # A padded slot has ratio 1, above every response token's here.
+    batch = from_probabilities([[0.5, 0.5]] * 2, [[0.4, 0.3], [0.2, 0.1]], [1.0, 1.0], [1, 2])
+    assert evaluate(paper("dapo"), batch).summary["ratio_max"] == pytest.approx(0.8)
+
+
+def test_lopti_threshold_belongs_to_the_second_pass():
+    batch = from_ratios([1.0], [1.0], old=0.5)
+    assert batch.behavior_prob.item() == 0.5
+    fractions = [
+        evaluate(paper("ar_lopti"), batch, s).summary["selected_fraction"] for s in paper("ar_lopti").stages
+    ]
+    assert fractions == [0, 1]
 
 
 @every_method
