@@ -1,33 +1,22 @@
 """Make the HTML report: one file with every table, figure and number, readable offline."""
 
-import argparse
-import sys
 from pathlib import Path
 
-from acpo.config import ConfigError, load_study
+from acpo.cli import parser, run
+from acpo.config import load_study
 from acpo.report import html
 from acpo.report.sources import Results
-from acpo.store import StoreError, write_text
-
-
-def parse_arguments() -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--config", type=Path, required=True, help="the study, YAML or JSON")
-    parser.add_argument("--results", type=Path, required=True, help="folder of the cell results and runs/")
-    parser.add_argument("--output", type=Path, required=True, help="the HTML file to write")
-    return parser.parse_args()
+from acpo.store import write_text
 
 
 def main() -> None:
-    """Build the report and write it."""
-    arguments = parse_arguments()
-    results = Results(load_study(arguments.config), arguments.results)
-    write_text(arguments.output, html.render_report(results))
+    """Read arguments, build, write."""
+    arguments = parser(__doc__)
+    arguments.add_argument("--results", type=Path, required=True, help="directory of the results, with runs/")
+    arguments.add_argument("--output", type=Path, required=True, help="the HTML file")
+    given = arguments.parse_args()
+    write_text(given.output, html.render_report(Results(load_study(given.config), given.results)))
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except (ConfigError, StoreError) as error:
-        sys.exit(f"make_report: {error}")
+    run(main)

@@ -66,6 +66,7 @@ class OriginRow:
     device: str
     wall: str
     memory: str
+    data: dict[str, str]
 
 
 def describe(study: Study, cell: Cell) -> str:
@@ -185,11 +186,12 @@ def _origin_row(cell: str, origin: Provenance) -> OriginRow:
         device=origin.device,
         wall=duration(origin.wall_seconds),
         memory=f"{origin.peak_memory_mb:.0f} MB",
+        data=dict(sorted(origin.data_hashes.items())),
     )
 
 
 def environment(results: Results) -> dict[str, str]:
-    """Gather python, platform, data and package versions; more than one value means that cells differ."""
+    """Gather python, platform and package versions; more than one value means that cells differ."""
     values: dict[str, dict[str, None]] = {}
     for cell in grid_cells(results.study):
         if result := results.cell(cell):
@@ -202,6 +204,5 @@ def _environment(origin: Provenance) -> dict[str, str]:
     return {
         "Python": origin.python,
         "Platform": origin.platform,
-        **{f"Data {name}": value for name, value in sorted(origin.data_hashes.items())},
         **dict(sorted(origin.packages.items())),
     }

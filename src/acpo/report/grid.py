@@ -119,16 +119,24 @@ def _sampling_note(results: Results, head: Heading) -> str:
     sizes = sorted({(score.questions, score.k) for score in scores})
     model = results.study.models[suite.model].label
     found = " or ".join(f"avg@{k} over {questions} questions" for questions, k in sizes)
-    return f"{head.label} ({model}): {found or 'no result yet'}, {benchmark.split} split, percent."
+    return f"{head.label}, {model}: {found or 'no result yet'}, {benchmark.split} split, percent."
 
 
 def _checkpoint_note(results: Results, heads: list[Heading]) -> str:
     validations = {results.study.suites[head.suite].validation for head in heads}
     splits = " or ".join(sorted({f"{v.split} split, avg@{v.samples}" for v in validations}))
+    same = [head.label for head in heads if _selects_on_benchmark(results, head)]
+    warning = f" Chosen on the reported questions themselves: {', '.join(same)}." if same else ""
     return (
         f"Best: the checkpoint of each training seed with the highest validation score ({splits}); the paper "
-        "reports its best validation reward. Last: the end of training. The base model is not trained."
+        f"reports its best validation reward.{warning} Last: the end of training."
     )
+
+
+def _selects_on_benchmark(results: Results, head: Heading) -> bool:
+    suite = results.study.suites[head.suite]
+    benchmark = suite.benchmarks[head.benchmark]
+    return (suite.task, suite.validation.split) == (benchmark.task, benchmark.split)
 
 
 def _spread_note(trained: list[Number]) -> str:
@@ -150,6 +158,8 @@ def _gap_notes(numbers: list[Number]) -> list[str]:
     notes = []
     if short:
         notes.append(f"†: fewer training seeds than the study asks for: {', '.join(short.values())}.")
-    if missing:
+    if missing and all(number.value is None for number in numbers):
+        notes.append("–: no result yet in any cell.")
+    elif missing:
         notes.append(f"–: no result in {', '.join(missing)}.")
     return notes

@@ -30,11 +30,11 @@ def render_report(results: Results) -> str:
     context = {
         "study": study,
         "study_hash": digest(study),
-        "tables": [registry.table(name).build(results) for name in registry.table_names()],
+        "tables": [registry.make_table(name, results) for name in registry.table_names()],
         "figures": [
             {"drawing": drawing, "source": _embedded(drawing)}
             for name in registry.figure_names()
-            for drawing in registry.figure(name).build(results)
+            for drawing in registry.draw_figure(name, results)
         ],
         "scores": scores,
         "pass_columns": details.pass_columns(scores),

@@ -1,19 +1,20 @@
 """Which tables and figures exist: one module each in `tables/` and `figures/`, found by name.
 
-A table module defines `build(results) -> Table`. A figure module defines `stems(study)`, the names of the
-files it makes, and `build(results, methods) -> list[Drawing]`, one drawing per stem. Adding one is one file.
+A table module defines `build(results) -> Table`, written to `<module>.tex`, `.csv`, `.html`. A figure module
+defines `draw(results, suite, methods) -> Drawing`, written to `<module>_<suite>.pdf`, `.png` for every suite
+of the grid. Adding one is one file.
 """
 
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Protocol, cast
 
-from acpo.config import ConfigError, Study, nearest
+from acpo.config import ConfigError, nearest
 from acpo.report import figures, tables
-from acpo.report.sources import Results
-from acpo.report.style import Drawing
+from acpo.report.sources import Results, check_methods
+from acpo.report.style import Drawing, look
 from acpo.report.table import Table
 
 
@@ -27,11 +28,8 @@ class TableModule(Protocol):
 class FigureModule(Protocol):
     """What a module in `figures/` offers."""
 
-    def stems(self, study: Study) -> list[str]:
-        """Name the files that `build` makes, without folder and ending."""
-
-    def build(self, results: Results, methods: Sequence[str] | None = None) -> list[Drawing]:
-        """Draw one picture per stem; `methods` replaces the figure's own choice of methods."""
+    def draw(self, results: Results, suite: str, methods: Sequence[str] | None) -> Drawing:
+        """Draw a suite; `methods` replaces the figure's own choice of methods."""
 
 
 def table_names() -> list[str]:
@@ -44,22 +42,34 @@ def figure_names() -> list[str]:
     return _names(figures)
 
 
-def table(name: str) -> TableModule:
-    """Return the builder of a table.
+def make_table(name: str, results: Results) -> Table:
+    """Build a table.
 
     Raises:
         ConfigError: no such table; names the nearest one.
+        StoreError: a cell's result exists but cannot be read.
     """
-    return cast(TableModule, _load(tables, name, "table"))
+    return cast(TableModule, _load(tables, name, "table")).build(results)
 
 
-def figure(name: str) -> FigureModule:
-    """Return the builder of a figure.
+def draw_figure(name: str, results: Results, methods: Sequence[str] | None = None) -> Iterator[Drawing]:
+    """Draw a figure for every suite of the grid.
+
+    Args:
+        name: Which figure.
+        results: Where the logs are.
+        methods: Draw these methods instead of the figure's own choice.
 
     Raises:
-        ConfigError: no such figure; names the nearest one.
+        ConfigError: no such figure or method; names the nearest one.
+        StoreError: a log exists but cannot be read.
     """
-    return cast(FigureModule, _load(figures, name, "figure"))
+    module = cast(FigureModule, _load(figures, name, "figure"))
+    chosen = check_methods(results.study, methods) if methods else None
+    for suite in results.study.grid.suites:
+        with look():
+            drawing = module.draw(results, suite, chosen)
+        yield drawing
 
 
 def _names(package: ModuleType) -> list[str]:

@@ -16,7 +16,7 @@ from acpo.report.style import Drawing, encode, line_style, save
 
 
 def draw(results: Results, name: str, methods: list[str] | None = None) -> Drawing:
-    (drawing,) = registry.figure(name).build(results, methods)
+    (drawing,) = registry.draw_figure(name, results, methods)
     return drawing
 
 
@@ -63,8 +63,8 @@ def test_styles_differ_in_more_than_colour() -> None:
 
 
 @pytest.mark.parametrize("name", ["learning_curves", "figure7"])
-def test_stems_are_what_is_built(results: Results, name: str) -> None:
-    assert registry.figure(name).stems(results.study) == [draw(results, name).stem] == [f"{name}_mini"]
+def test_a_figure_is_named_after_its_module_and_suite(results: Results, name: str) -> None:
+    assert draw(results, name).stem == f"{name}_mini"
 
 
 def test_figures_have_the_same_bytes_twice(results: Results) -> None:

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -19,7 +20,7 @@ from acpo.store import StoreError
 
 
 def table1(results: Results) -> Table:
-    return registry.table("table1").build(results)
+    return registry.make_table("table1", results)
 
 
 def entry(table: Table, row: str, column: str, panel: str) -> pd.Series:
@@ -105,7 +106,8 @@ def test_no_results_at_all(tmp_path: Path, study: Study) -> None:
     table = table1(Results(study, tmp_path))
     assert set(table.frame().printed) == {"–"}
     assert not table.frame().best.any()
-    assert "One training seed" not in " ".join(table.blocks[0].notes)
+    assert "–: no result yet in any cell." in table.blocks[0].notes
+    assert "training seeds" not in " ".join(table.blocks[0].notes)
 
 
 def test_one_seed_has_no_spread_and_says_so(tmp_path: Path) -> None:
@@ -194,6 +196,17 @@ def test_every_number_names_its_file(results: Results) -> None:
         assert f'data-cell="{number.cell}" data-source="{number.source}"' in page
 
 
+def test_the_note_says_when_a_checkpoint_is_chosen_on_the_reported_set(tmp_path: Path) -> None:
+    values = study_values()
+    assert "Chosen on" not in _notes(values, tmp_path)
+    values["suites"]["mini"]["validation"]["split"] = "test"
+    assert "Chosen on the reported questions themselves: Mini-Countdown." in _notes(values, tmp_path)
+
+
+def _notes(values: dict[str, Any], root: Path) -> str:
+    return " ".join(table1(Results(parse_study(values), root)).blocks[0].notes)
+
+
 def test_escape() -> None:
     assert latex.escape("50% & a_b #1 {x} ~ ^ \\ $") == (
         r"50\% \& a\_b \#1 \{x\} \textasciitilde{} \textasciicircum{} \textbackslash{} \$"
@@ -207,11 +220,11 @@ def test_a_cell_under_another_name_is_refused(tmp_path: Path, study: Study) -> N
         table1(Results(study, tmp_path))
 
 
-def test_unknown_names_give_the_nearest() -> None:
+def test_unknown_names_give_the_nearest(results: Results) -> None:
     with pytest.raises(ConfigError, match="unknown table 'tabel1'; did you mean 'table1'"):
-        registry.table("tabel1")
+        registry.make_table("tabel1", results)
     with pytest.raises(ConfigError, match="unknown figure 'figure8'; did you mean 'figure7'"):
-        registry.figure("figure8")
+        list(registry.draw_figure("figure8", results))
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed (texlive-latex-base)")

@@ -9,10 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from acpo.cells import Cell
-from acpo.config import Study
 from acpo.report.series import by_rollout, over_seeds
-from acpo.report.sources import Results, check_methods
-from acpo.report.style import Drawing, draw_curves, gap_note, look, method_styles, shared_legend
+from acpo.report.sources import Results
+from acpo.report.style import Drawing, draw_curves, gap_note, method_styles, shared_legend
 
 METHODS = ("dapo", "acpo")
 ROWS = {"clip_fraction": ("Clip fraction (%)", 100.0), "gradient_std": ("Gradient std", 1.0)}
@@ -21,29 +20,16 @@ BINS = 5
 Logs = dict[str, dict[int, pd.DataFrame]]
 
 
-def stems(study: Study) -> list[str]:
-    """Name the files: one per suite of the grid."""
-    return [f"figure7_{suite}" for suite in study.grid.suites]
-
-
-def build(results: Results, methods: Sequence[str] | None = None) -> list[Drawing]:
-    """Draw the dynamics of every suite of the grid, the most off-policy regime first.
+def draw(results: Results, suite: str, methods: Sequence[str] | None = None) -> Drawing:
+    """Draw a suite's dynamics, the most off-policy regime first.
 
     Args:
         results: Where the metrics are.
+        suite: Which suite.
         methods: Which methods to draw; DAPO and ACPO by default, as in the paper.
-
-    Raises:
-        ConfigError: a method that the study does not define.
     """
     study = results.study
-    chosen = check_methods(study, methods or [method for method in METHODS if method in study.methods])
-    with look():
-        return [_draw(results, suite, chosen) for suite in study.grid.suites]
-
-
-def _draw(results: Results, suite: str, methods: list[str]) -> Drawing:
-    study = results.study
+    methods = list(methods or [method for method in METHODS if method in study.methods])
     regimes = sorted(study.grid.regimes, key=lambda name: -study.regime(suite, name).updates_per_rollout)
     figure = Figure(figsize=(10.5, 0.6 + 3.9 * len(regimes)), layout="constrained")
     parts = figure.subfigures(len(regimes), 1, squeeze=False)[:, 0]

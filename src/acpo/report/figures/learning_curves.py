@@ -8,34 +8,22 @@ from matplotlib.figure import Figure
 from acpo.cells import Cell
 from acpo.config import Study
 from acpo.report.series import over_seeds, smooth
-from acpo.report.sources import Results, check_methods
-from acpo.report.style import Drawing, draw_curves, gap_note, look, method_styles, shared_legend
+from acpo.report.sources import Results
+from acpo.report.style import Drawing, draw_curves, gap_note, method_styles, shared_legend
 
 SMOOTHING = 5
 
 
-def stems(study: Study) -> list[str]:
-    """Name the files: one per suite of the grid."""
-    return [f"learning_curves_{suite}" for suite in study.grid.suites]
-
-
-def build(results: Results, methods: Sequence[str] | None = None) -> list[Drawing]:
-    """Draw the learning curves of every suite of the grid.
+def draw(results: Results, suite: str, methods: Sequence[str] | None = None) -> Drawing:
+    """Draw a suite's learning curves.
 
     Args:
         results: Where the logs are.
+        suite: Which suite.
         methods: Which methods to draw; those of the grid by default.
-
-    Raises:
-        ConfigError: a method that the study does not define.
     """
-    chosen = check_methods(results.study, methods or results.study.grid.methods)
-    with look():
-        return [_draw(results, suite, chosen) for suite in results.study.grid.suites]
-
-
-def _draw(results: Results, suite: str, methods: list[str]) -> Drawing:
     study = results.study
+    methods = list(methods or study.grid.methods)
     regimes = study.grid.regimes
     figure = Figure(figsize=(1.2 + 4.2 * len(regimes), 5.6), layout="constrained")
     grid = figure.subplots(2, len(regimes), sharex="col", sharey="row", squeeze=False)
@@ -78,7 +66,7 @@ def _caption(study: Study, suite: str) -> str:
 
 def _sizes(study: Study, suite: str) -> str:
     sizes = {r: study.regime(suite, r).train_batch_size for r in study.grid.regimes}
-    listed = ", ".join(f"{size} in {study.regimes[regime].label}" for regime, size in sizes.items())
+    listed = ", ".join(f"{size} ({study.regimes[regime].label})" for regime, size in sizes.items())
     return f"Prompts per rollout: {listed}."
 
 
