@@ -23,6 +23,8 @@ from pydantic import (
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$")]
 Fraction = Annotated[float, Field(ge=0, le=1)]
+Zero = Annotated[float, Field(ge=0, le=0)]
+One = Annotated[float, Field(ge=1, le=1)]
 
 
 class ConfigError(Exception):
@@ -162,15 +164,15 @@ class Training(Strict):
     gradient_clip: PositiveFloat
     group_size: Annotated[int, Field(ge=2)]
     temperature: PositiveFloat
-    top_p: Literal[1.0]
+    top_p: One
     max_prompt_tokens: PositiveInt
     max_response_tokens: PositiveInt
     epochs: PositiveInt | None = None
     prompts: PositiveInt | None = None
     validation_every: PositiveInt
     checkpoint_every: PositiveInt
-    kl_coefficient: Literal[0.0]
-    entropy_coefficient: Literal[0.0]
+    kl_coefficient: Zero
+    entropy_coefficient: Zero
 
     @model_validator(mode="after")
     def _one_budget(self) -> "Training":

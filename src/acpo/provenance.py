@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,11 @@ def _strip_docstrings(tree: ast.AST) -> None:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
                 node.body = node.body[1:]
 
 
@@ -37,7 +41,7 @@ def _module_file(module: str) -> Path | None:
     return None
 
 
-@lru_cache(maxsize=None)
+@cache
 def _meaning(module: str) -> tuple[str, frozenset[str]]:
     """Hash a module's syntax tree and list the modules of this package that it imports."""
     file = _module_file(module)
@@ -115,7 +119,11 @@ class Clock:
         return time.perf_counter() - self._start
 
     def provenance(
-        self, configuration: dict[str, Any], modules: Iterable[str], data_hashes: dict[str, str], device: str = "cpu"
+        self,
+        configuration: dict[str, Any],
+        modules: Iterable[str],
+        data_hashes: dict[str, str],
+        device: str = "cpu",
     ) -> Provenance:
         """Describe a finished step.
 

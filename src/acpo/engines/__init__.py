@@ -46,9 +46,19 @@ class Engine(ABC):
 
     @abstractmethod
     def sample(
-        self, study: Study, cell: Cell, checkpoint: Path, benchmark: str, problems: Sequence[Problem], seed: int
+        self,
+        study: Study,
+        cell: Cell,
+        checkpoint: Path,
+        benchmark: str,
+        problems: Sequence[Problem],
+        seed: int,
     ) -> pd.DataFrame:
-        """Sample a benchmark's questions; returns the columns question, sample, response, response_tokens, finish_reason."""
+        """Sample a benchmark's questions.
+
+        Returns:
+            The columns question, sample, response, response_tokens and finish_reason (`stop` or `length`).
+        """
 
 
 def engine_names() -> list[str]:

@@ -97,9 +97,7 @@ def _note_marks(heads: list[Heading]) -> dict[str, str]:
     return {note: "abcdefghijklmnopqrstuvwxyz"[index] for index, note in enumerate(notes)}
 
 
-def _notes(
-    results: Results, heads: list[Heading], marks: dict[str, str], panels: tuple[Panel, ...]
-) -> tuple[str, ...]:
+def _notes(results: Results, heads: list[Heading], marks: dict[str, str], panels: tuple[Panel, ...]) -> tuple[str, ...]:
     numbers = [number for panel in panels for row in panel.rows for number in row.numbers]
     notes = [_sampling_note(results, head) for head in heads]
     notes.append(_checkpoint_note(results, heads))

@@ -66,9 +66,7 @@ def _embedded(drawing: Drawing) -> str:
 
 def _settings(method: Method) -> str:
     """Print a method's parameters, with the source of those that are measured in another method's runs."""
-    measured = {
-        name: f"{source.statistic} of {source.method}, measured" for name, source in method.measured.items()
-    }
+    measured = {name: f"{source.statistic} of {source.method}, measured" for name, source in method.measured.items()}
     parameters = {**method.parameters, **measured}
     return ", ".join(f"{name} = {value}" for name, value in parameters.items()) or "none"
 

@@ -43,9 +43,7 @@ def by_rollout(updates: pd.DataFrame, column: str, weight: str) -> pd.DataFrame:
     values = updates[column].astype(float)
     weights = updates[weight].astype(float).where(values.notna(), 0.0)
     sums = (
-        pd.DataFrame(
-            {"rollout": updates["rollout"], "value": values.fillna(0.0) * weights, "weight": weights}
-        )
+        pd.DataFrame({"rollout": updates["rollout"], "value": values.fillna(0.0) * weights, "weight": weights})
         .groupby("rollout")[["value", "weight"]]
         .sum()
     )

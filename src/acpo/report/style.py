@@ -122,9 +122,7 @@ def shared_legend(figure: Figure, axes: Sequence[Axes], columns: int) -> None:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
     if entries:
-        figure.legend(
-            entries.values(), entries.keys(), loc="outside upper center", ncols=columns, handlelength=3.2
-        )
+        figure.legend(entries.values(), entries.keys(), loc="outside upper center", ncols=columns, handlelength=3.2)
 
 
 def encode(drawing: Drawing, ending: str) -> bytes:

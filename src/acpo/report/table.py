@@ -142,9 +142,7 @@ def column_of(block: Block, row: Row, position: int) -> tuple[str, str]:
     return group, (column if row.numbers[position].span == 1 else "")
 
 
-def _record(
-    name: str, block: Block, panel: Panel, row: Row, position: int, number: Number
-) -> dict[str, object]:
+def _record(name: str, block: Block, panel: Panel, row: Row, position: int, number: Number) -> dict[str, object]:
     group, column = column_of(block, row, position)
     return {
         "table": name,

@@ -115,7 +115,7 @@ def load_newest_state(directory: Path, fingerprint: str) -> tuple[TrainingState 
     Returns:
         The state (None: start from the beginning), and a warning for each state passed over.
     """
-    warnings = []
+    warnings: list[str] = []
     for path in _states(directory):
         try:
             return _load_state(path, fingerprint), warnings

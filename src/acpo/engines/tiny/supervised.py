@@ -43,7 +43,10 @@ def train_on_demonstrations(
     for tensor in weights.values():
         tensor.requires_grad_()
     optimizer = torch.optim.AdamW(
-        list(weights.values()), lr=recipe.learning_rate, betas=recipe.adam_betas, weight_decay=recipe.weight_decay
+        list(weights.values()),
+        lr=recipe.learning_rate,
+        betas=recipe.adam_betas,
+        weight_decay=recipe.weight_decay,
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer,
@@ -51,7 +54,7 @@ def train_on_demonstrations(
     )
     generator = stream(root_seed, "demonstrations")
     prompts = vocabulary.encode_prompts([problem.prompt for problem in problems])
-    for step in range(recipe.steps):
+    for _ in range(recipe.steps):
         chosen = generator.integers(len(problems), size=recipe.batch_size)
         answers = vocabulary.encode([task.demonstration(problems[i], generator) for i in chosen])
         lengths = torch.tensor([len(answer) for answer in answers])
@@ -65,7 +68,7 @@ def train_on_demonstrations(
         torch.nn.utils.clip_grad_norm_(list(weights.values()), 1.0)
         optimizer.step()
         schedule.step()
-        progress.advance(int(lengths.sum()), lambda loss=loss: {"loss": loss.item()})
+        progress.advance(int(lengths.sum()), loss=loss.item())
     return {name: tensor.detach() for name, tensor in weights.items()}
 
 

@@ -34,9 +34,7 @@ def draw(results: Results, suite: str, methods: Sequence[str] | None = None) -> 
     figure = Figure(figsize=(10.5, 0.6 + 3.9 * len(regimes)), layout="constrained")
     parts = figure.subfigures(len(regimes), 1, squeeze=False)[:, 0]
     panels = [
-        axes
-        for part, r in zip(parts, regimes, strict=True)
-        for axes in _regime(part, results, suite, r, methods)
+        axes for part, r in zip(parts, regimes, strict=True) for axes in _regime(part, results, suite, r, methods)
     ]
     shared_legend(figure, panels, len(methods))
     label = study.suites[suite].label
