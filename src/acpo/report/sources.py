@@ -57,21 +57,22 @@ class Results:
         return self._read_logs(cell, "rollouts.parquet")
 
     def log_gaps(self, suite: str, methods: Sequence[str]) -> list[str]:
-        """List the grid's runs of some methods whose logs are missing, for a figure's caption."""
+        """List the grid's cells of some methods that lack finished runs, for a figure's caption."""
         gaps = []
         for cell in (Cell(suite, m, r) for m in methods for r in self.study.grid.regimes):
-            wanted = cell_seeds(self.study, cell)
-            found = sum(self._log_path(cell, seed, "rollouts.parquet").exists() for seed in wanted)
-            if found < len(wanted):
-                gaps.append(f"{cell} ({found} of {len(wanted)} seeds)")
+            wanted, found = len(cell_seeds(self.study, cell)), len(self._finished(cell))
+            if found < wanted:
+                gaps.append(f"{cell} ({found} of {wanted} seeds)")
         return gaps
 
-    def _log_path(self, cell: Cell, seed: int, name: str) -> Path:
-        return self.root / "runs" / str(cell) / f"seed{seed}" / name
+    def _finished(self, cell: Cell) -> dict[int, Path]:
+        # `run.json` is written last: a run without it was killed or is still at work.
+        folder = self.root / "runs" / str(cell)
+        runs = {seed: folder / f"seed{seed}" for seed in cell_seeds(self.study, cell)}
+        return {seed: run for seed, run in runs.items() if (run / "run.json").exists()}
 
     def _read_logs(self, cell: Cell, name: str) -> dict[int, pd.DataFrame]:
-        paths = {seed: self._log_path(cell, seed, name) for seed in cell_seeds(self.study, cell)}
-        return {seed: read_table(path) for seed, path in paths.items() if path.exists()}
+        return {seed: read_table(run / name) for seed, run in self._finished(cell).items()}
 
 
 def check_methods(study: Study, methods: Sequence[str]) -> list[str]:

@@ -107,12 +107,13 @@ def draw_curves(
 
 
 def _say_empty(axes: Axes) -> None:
+    axes.tick_params(bottom=False, labelbottom=False)
     axes.text(0.5, 0.5, "no data", ha="center", va="center", transform=axes.transAxes, color="#555555")
 
 
 def gap_note(gaps: Sequence[str]) -> str:
     """Say in a caption which runs are not in the figure; empty when all are."""
-    return f" Missing logs: {', '.join(gaps)}." if gaps else ""
+    return f" Missing runs: {', '.join(gaps)}." if gaps else ""
 
 
 def shared_legend(figure: Figure, axes: Sequence[Axes], columns: int) -> None:

@@ -181,9 +181,7 @@ def write_logs(root: Path, study: Study, cell: Cell, seed: int, level: float) ->
     )
     folder = root / "runs" / str(cell) / f"seed{seed}"
     write_table(folder / "rollouts.parquet", log)
-    metrics = pd.DataFrame(
-        {"rollout": np.repeat(steps, updates), "update": np.arange(1, rollouts * updates + 1)}
-    )
+    metrics = pd.DataFrame({"rollout": np.repeat(steps, updates), "update": np.arange(1, rollouts * updates + 1)})
     within = np.tile(np.arange(updates), rollouts) / max(updates - 1, 1)
     fixed = cell.method != "acpo"
     for number in range(1, 6):
@@ -194,6 +192,7 @@ def write_logs(root: Path, study: Study, cell: Cell, seed: int, level: float) ->
     metrics.loc[metrics["rollout"] == 3, ["bin2/clip_fraction", "bin2/gradient_std"]] = np.nan
     metrics.loc[metrics["rollout"] == 3, "bin2/count"] = 0
     write_table(folder / "metrics.parquet", metrics)
+    (folder / "run.json").write_text("{}")
 
 
 def fill(root: Path, study: Study, leave_out: tuple[str, ...] = (), logs: bool = True) -> Results:

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from report_fixtures import fill
 
+from acpo.cells import Cell
 from acpo.config import ConfigError, Study
 from acpo.report import registry
 from acpo.report.series import by_rollout, over_seeds, smooth
@@ -98,9 +99,16 @@ def test_figure7_draws_the_methods_asked_for(results: Results) -> None:
         draw(results, "figure7", ["dap"])
 
 
+def test_an_unfinished_run_is_left_out(tmp_path: Path, study: Study) -> None:
+    results = fill(tmp_path, study)
+    (tmp_path / "runs/mini_acpo_offp/seed1/run.json").unlink()
+    assert list(results.rollouts(Cell("mini", "acpo", "offp"))) == [0, 2]
+    assert "Missing runs: mini_acpo_offp (2 of 3 seeds)." in draw(results, "figure7").caption
+
+
 def test_missing_logs_are_named_and_panels_say_no_data(tmp_path: Path, study: Study) -> None:
     partly = draw(fill(tmp_path / "a", study, leave_out=("mini_dapo_offp",)), "figure7")
-    assert "Missing logs: mini_dapo_offp (0 of 3 seeds)." in partly.caption
+    assert "Missing runs: mini_dapo_offp (0 of 3 seeds)." in partly.caption
     for name in registry.figure_names():
         nothing = draw(Results(study, tmp_path / "b"), name).figure
         panels = [axes for axes in nothing.get_axes() if axes.get_title() or axes.get_xlabel()]

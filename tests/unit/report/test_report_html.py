@@ -125,9 +125,7 @@ def test_gaps_name_cells_and_seeds(tmp_path: Path) -> None:
     values = study_values()
     results = fill(tmp_path, parse_study(values), leave_out=("mini_dapo_nonp",), logs=False)
     values["seeds"] = [0, 1, 2, 7]
-    gaps = {
-        gap.cell: gap.lacking for gap in details.missing_cells(Results(parse_study(values), results.root))
-    }
+    gaps = {gap.cell: gap.lacking for gap in details.missing_cells(Results(parse_study(values), results.root))}
     assert gaps["mini_dapo_nonp"] == "no result"
     assert gaps["mini_acpo_nonp"] == "no training seed 7"
     assert "mini_base" not in gaps
@@ -221,9 +219,7 @@ def test_a_browser_shows_it_without_complaint(report: str, tmp_path: Path) -> No
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine (apt-get install chromium)")
 def test_the_browser_check_notices_a_complaint(report: str, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    page.write_text(
-        report.replace("</main>", "<script>console.error('no')</script></main>"), encoding="utf-8"
-    )
+    page.write_text(report.replace("</main>", "<script>console.error('no')</script></main>"), encoding="utf-8")
     assert "CONSOLE" in browse(page, "--dump-dom").stderr
 
 

@@ -55,9 +55,7 @@ def test_percent(fraction: float, printed: str) -> None:
 
 def test_mean_and_spread_by_hand(tmp_path: Path) -> None:
     study = two_methods()
-    write_cell(
-        tmp_path, Cell("mini", "acpo", "offp"), {0: 0.30, 1: 0.32, 2: 0.37}, {0: 0.29, 1: 0.30, 2: 0.31}
-    )
+    write_cell(tmp_path, Cell("mini", "acpo", "offp"), {0: 0.30, 1: 0.32, 2: 0.37}, {0: 0.29, 1: 0.30, 2: 0.31})
     table = table1(Results(study, tmp_path))
     best = entry(table, "ACPO", "OffP.", "Best")
     assert (best.printed, best.printed_seed_sd, best.seeds, best.k, best.questions) == (

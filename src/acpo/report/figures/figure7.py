@@ -58,7 +58,8 @@ def _regime(part: Any, results: Results, suite: str, regime: str, methods: list[
     for row, (quantity, (label, scale)) in enumerate(ROWS.items()):
         for axes, number in zip(grid[row], bins, strict=True):
             draw_curves(axes, _curves(logs, number, quantity, scale), labels, styles)
-        grid[row][0].set(ylabel=label, ylim=(0, None))
+        top = grid[row][0].get_ylim()[1]
+        grid[row][0].set(ylabel=label, ylim=(-0.04 * top, top))
     for top, bottom, number in zip(grid[0], grid[-1], bins, strict=True):
         top.set_title(f"π in {_interval(number, len(bins))}")
         bottom.set_xlabel("Rollout")
