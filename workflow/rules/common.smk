@@ -3,9 +3,17 @@
 import sys
 from pathlib import Path
 
-from acpo.cells import BASE, Cell, CellNames, cell_seeds, grid_cells, resolve, resolve_evaluation
+from acpo.cells import (
+    BASE,
+    Cell,
+    CellNames,
+    cell_seeds,
+    grid_cells,
+    resolve,
+    resolve_evaluation,
+)
 from acpo.config import ConfigError, digest, parse_study
-from acpo.provenance import code_hash
+from acpo.provenance import code_hash, file_hash
 from acpo.store import write_json
 from snakemake.exceptions import WorkflowError
 
@@ -62,7 +70,10 @@ def data_file(task: str, split: str) -> str:
 
 def benchmark_files(wildcards) -> list[str]:
     """Return the data sets that a cell is evaluated on."""
-    return [data_file(item.task, item.split) for item in suite_of(wildcards.cell).benchmarks.values()]
+    return [
+        data_file(item.task, item.split)
+        for item in suite_of(wildcards.cell).benchmarks.values()
+    ]
 
 
 def run_directories(cell: Cell) -> list[str]:
@@ -76,4 +87,8 @@ def modules_of(cell: Cell) -> list[str]:
     wanted = [f"acpo.engines.{suite.engine.name}.engine", f"acpo.tasks.{suite.task}"]
     if not cell.is_base:
         wanted.append(f"acpo.objectives.{STUDY.methods[cell.method].objective}")
-    return [module for module in wanted if Path(f"{workflow.basedir}/src/{module.replace('.', '/')}.py").exists()]
+    return [
+        module
+        for module in wanted
+        if Path(f"{workflow.basedir}/src/{module.replace('.', '/')}.py").exists()
+    ]

@@ -4,13 +4,15 @@
 rule format_dataset:
     output:
         "results/data/{task}/{split}.parquet",
-    params:
-        root_seed=STUDY.root_seed,
-        code=lambda wildcards: code_hash(["acpo.datasets", *task_modules(wildcards.task)]),
     log:
         "results/logs/data/{task}/{split}.log",
     benchmark:
         "results/logs/data/{task}/{split}.tsv"
+    params:
+        root_seed=STUDY.root_seed,
+        code=lambda wildcards: code_hash(
+            ["acpo.datasets", *task_modules(wildcards.task)]
+        ),
     shell:
         "{PYTHON} {SCRIPTS}/format_dataset.py --config {STUDY_FILE} --task {wildcards.task} "
         "--split {wildcards.split} --output {output} 2>&1 | tee {log}"
@@ -18,4 +20,8 @@ rule format_dataset:
 
 def task_modules(task: str) -> list[str]:
     """Return a task's module, or nothing for a task that this version does not have: the job says so."""
-    return [f"acpo.tasks.{task}"] if Path(f"{workflow.basedir}/src/acpo/tasks/{task}.py").exists() else []
+    return (
+        [f"acpo.tasks.{task}"]
+        if Path(f"{workflow.basedir}/src/acpo/tasks/{task}.py").exists()
+        else []
+    )

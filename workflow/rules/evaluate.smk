@@ -7,9 +7,6 @@ rule sample_responses:
         data=benchmark_files,
     output:
         "results/runs/{cell}/seed{seed}/samples.parquet",
-    params:
-        spec=lambda wildcards: digest(resolve_evaluation(STUDY, find_cell(wildcards.cell))),
-        directory=lambda wildcards: f"results/runs/{wildcards.cell}/seed{wildcards.seed}",
     log:
         "results/logs/{cell}/seed{seed}/sample.log",
     benchmark:
@@ -17,6 +14,11 @@ rule sample_responses:
     resources:
         mem_mb=lambda wildcards: suite_of(wildcards.cell).resources.memory_mb,
         gpu=lambda wildcards: suite_of(wildcards.cell).resources.gpus,
+    params:
+        spec=lambda wildcards: digest(
+            resolve_evaluation(STUDY, find_cell(wildcards.cell))
+        ),
+        directory=lambda wildcards: f"results/runs/{wildcards.cell}/seed{wildcards.seed}",
     shell:
         "{PYTHON} {SCRIPTS}/sample_responses.py --config {STUDY_FILE} --cell {wildcards.cell} --seed {wildcards.seed} "
         "--run-directory {params.directory} --data results/data --output {output} 2>&1 | tee {log}"
@@ -28,14 +30,21 @@ rule grade_samples:
         data=benchmark_files,
     output:
         "results/runs/{cell}/seed{seed}/verdicts.parquet",
-    params:
-        code=lambda wildcards: code_hash(
-            ["acpo.evaluation", *(m for b in suite_of(wildcards.cell).benchmarks.values() for m in task_modules(b.task))]
-        ),
     log:
         "results/logs/{cell}/seed{seed}/grade.log",
     benchmark:
         "results/logs/{cell}/seed{seed}/grade.tsv"
+    params:
+        code=lambda wildcards: code_hash(
+            [
+                "acpo.evaluation",
+                *(
+                    m
+                    for b in suite_of(wildcards.cell).benchmarks.values()
+                    for m in task_modules(b.task)
+                ),
+            ]
+        ),
     shell:
         "{PYTHON} {SCRIPTS}/grade_samples.py --config {STUDY_FILE} --cell {wildcards.cell} --samples {input.samples} "
         "--data results/data --output {output} 2>&1 | tee {log}"
@@ -43,16 +52,19 @@ rule grade_samples:
 
 rule score_cell:
     input:
-        verdicts=lambda wildcards: [f"{run}/verdicts.parquet" for run in run_directories(find_cell(wildcards.cell))],
+        verdicts=lambda wildcards: [
+            f"{run}/verdicts.parquet"
+            for run in run_directories(find_cell(wildcards.cell))
+        ],
         data=benchmark_files,
     output:
         "results/{cell}.json",
-    params:
-        code=code_hash(["acpo.evaluation"]),
     log:
         "results/logs/{cell}/score.log",
     benchmark:
         "results/logs/{cell}/score.tsv"
+    params:
+        code=code_hash(["acpo.evaluation"]),
     shell:
         "{PYTHON} {SCRIPTS}/score_cell.py --config {STUDY_FILE} --cell {wildcards.cell} --runs results/runs/{wildcards.cell} "
         "--data results/data --output {output} 2>&1 | tee {log}"
