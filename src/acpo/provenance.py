@@ -14,7 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from acpo.config import digest
+from acpo.cells import Cell
+from acpo.config import Study, digest
 from acpo.results import Provenance
 
 PACKAGES = ("torch", "transformers", "numpy", "pandas", "pyarrow", "scipy", "snakemake", "safetensors")
@@ -81,6 +82,29 @@ def code_hash(modules: Iterable[str]) -> str:
             waiting.extend(_meaning(module)[1])
     text = "\n".join(f"{module} {_meaning(module)[0]}" for module in sorted(reached))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def training_modules(study: Study, cell: Cell) -> list[str]:
+    """List the modules whose code decides what a run of this cell gives: engine, task and objective.
+
+    A module that this version does not have is left out: the job that needs it says so.
+    """
+    suite = study.suites[cell.suite]
+    wanted = [f"acpo.engines.{suite.engine.name}.engine", f"acpo.tasks.{suite.task}"]
+    if not cell.is_base:
+        wanted.append(f"acpo.objectives.{study.methods[cell.method].objective}")
+    return [name for name in wanted if _module_file(name)]
+
+
+def dataset_modules(task: str) -> list[str]:
+    """List the modules whose code decides a formatted data set (see `training_modules`)."""
+    return ["acpo.datasets", *(name for name in [f"acpo.tasks.{task}"] if _module_file(name))]
+
+
+def grading_modules(study: Study, cell: Cell) -> list[str]:
+    """List the modules whose code decides the verdicts of a cell (see `training_modules`)."""
+    tasks = {f"acpo.tasks.{benchmark.task}" for benchmark in study.suites[cell.suite].benchmarks.values()}
+    return ["acpo.evaluation", *sorted(name for name in tasks if _module_file(name))]
 
 
 def file_hash(path: Path) -> str:

@@ -13,7 +13,13 @@ from acpo.cells import (
     resolve_evaluation,
 )
 from acpo.config import ConfigError, digest, parse_study
-from acpo.provenance import code_hash, file_hash
+from acpo.provenance import (
+    code_hash,
+    dataset_modules,
+    file_hash,
+    grading_modules,
+    training_modules,
+)
 from acpo.store import write_json
 from snakemake.exceptions import WorkflowError
 
@@ -79,16 +85,3 @@ def benchmark_files(wildcards) -> list[str]:
 def run_directories(cell: Cell) -> list[str]:
     """Return the directories of a cell's runs, one a training seed."""
     return [f"results/runs/{cell}/seed{seed}" for seed in cell_seeds(STUDY, cell)]
-
-
-def modules_of(cell: Cell) -> list[str]:
-    """Return the modules whose code decides what a run of this cell gives."""
-    suite = STUDY.suites[cell.suite]
-    wanted = [f"acpo.engines.{suite.engine.name}.engine", f"acpo.tasks.{suite.task}"]
-    if not cell.is_base:
-        wanted.append(f"acpo.objectives.{STUDY.methods[cell.method].objective}")
-    return [
-        module
-        for module in wanted
-        if Path(f"{workflow.basedir}/src/{module.replace('.', '/')}.py").exists()
-    ]

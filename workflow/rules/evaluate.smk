@@ -36,14 +36,7 @@ rule grade_samples:
         "results/logs/{cell}/seed{seed}/grade.tsv"
     params:
         code=lambda wildcards: code_hash(
-            [
-                "acpo.evaluation",
-                *(
-                    m
-                    for b in suite_of(wildcards.cell).benchmarks.values()
-                    for m in task_modules(b.task)
-                ),
-            ]
+            grading_modules(STUDY, find_cell(wildcards.cell))
         ),
     shell:
         "{PYTHON} {SCRIPTS}/grade_samples.py --config {STUDY_FILE} --cell {wildcards.cell} --samples {input.samples} "

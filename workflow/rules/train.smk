@@ -39,7 +39,9 @@ rule make_base:
         mem_mb=lambda wildcards: STUDY.suites[wildcards.suite].resources.memory_mb,
     params:
         spec=lambda wildcards: digest(resolve(STUDY, Cell(wildcards.suite, BASE, None))),
-        code=lambda wildcards: code_hash(modules_of(Cell(wildcards.suite, BASE, None))),
+        code=lambda wildcards: code_hash(
+            training_modules(STUDY, Cell(wildcards.suite, BASE, None))
+        ),
         directory=lambda wildcards: f"results/runs/{wildcards.suite}_base/seed0",
     shell:
         "{PYTHON} {SCRIPTS}/train_policy.py --config {STUDY_FILE} --cell {wildcards.suite}_base --train-data {input} "
@@ -69,7 +71,9 @@ rule train_policy:
         gpu=lambda wildcards: suite_of(wildcards.trained).resources.gpus,
     params:
         spec=lambda wildcards: digest(resolve(STUDY, find_cell(wildcards.trained))),
-        code=lambda wildcards: code_hash(modules_of(find_cell(wildcards.trained))),
+        code=lambda wildcards: code_hash(
+            training_modules(STUDY, find_cell(wildcards.trained))
+        ),
         directory=lambda wildcards: f"results/runs/{wildcards.trained}/seed{wildcards.seed}",
         base=lambda wildcards: f"results/runs/{find_cell(wildcards.trained).suite}_base/seed0/last",
         measured=lambda wildcards: " ".join(

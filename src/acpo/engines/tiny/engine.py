@@ -30,8 +30,6 @@ from acpo.streams import uniforms
 from acpo.tasks import load_task
 from acpo.tasks.base import EmbeddedTask, Problem
 
-MODULES = ("acpo.engines.tiny.engine",)
-
 
 class TinyEngineRunner(Engine):
     """Trains and samples a small model in one process on one CPU thread, so that bits are reproducible."""
@@ -170,11 +168,10 @@ def _exclusive(directory: Path) -> Iterator[None]:
 
 def _fingerprint(job: TrainingJob) -> str:
     """Hash all that a resumed run must share with the one that was killed."""
-    modules = (*MODULES, f"acpo.objectives.{job.study.methods[job.cell.method].objective}")
     content = {
         "configuration": resolve(job.study, job.cell),
         "seed": job.seed,
-        "code": code_hash(modules),
+        "code": code_hash(training_modules(job.study, job.cell)),
         "data": job.data_hashes,
         "measured": job.measured,
     }
@@ -189,9 +186,7 @@ def _complete(
     updates: int,
     tokens: int,
 ) -> None:
-    modules = [*MODULES, f"acpo.tasks.{job.study.suites[job.cell.suite].task}"]
-    if not job.cell.is_base:
-        modules.append(f"acpo.objectives.{job.study.methods[job.cell.method].objective}")
+    modules = training_modules(job.study, job.cell)
     if any(not math.isfinite(value) for value in job.measured.values()):
         raise StoreError(f"{job.cell}: a measured parameter is not a number: {job.measured}")
     record = RunRecord(
