@@ -23,7 +23,7 @@ from acpo.engines.tiny.trainer import Trainer, metrics_table
 from acpo.engines.tiny.vocabulary import Vocabulary
 from acpo.methods import method_objective
 from acpo.progress import Progress
-from acpo.provenance import Clock, code_hash
+from acpo.provenance import Clock, code_hash, training_modules
 from acpo.results import CheckpointInfo, RunRecord
 from acpo.store import StoreError, atomic_directory, write_json, write_table
 from acpo.streams import uniforms
