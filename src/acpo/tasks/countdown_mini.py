@@ -28,17 +28,17 @@ Line = tuple[str, int]
 
 
 def apply(left: int, operator: str, right: int) -> int | None:
-    """Return `left operator right` where it is a whole number from 0 to 100, else None."""
+    """Return `left operator right` where it is a whole number from 0 to 100, else None (also of no operator)."""
     if operator == "+":
         value = left + right
     elif operator == "-":
         value = left - right
     elif operator == "*":
         value = left * right
-    elif right == 0 or left % right:
-        return None
-    else:
+    elif operator == "/" and right and left % right == 0:
         value = left // right
+    else:
+        return None
     return value if 0 <= value <= LARGEST_VALUE else None
 
 
@@ -74,7 +74,7 @@ class CountdownMini(EmbeddedTask):
     """The embedded engine's default task."""
 
     ability = "countdown"
-    grader_version = "countdown_mini-1"
+    grader_version = "countdown_mini-2"
     vocabulary = (*map(str, range(LARGEST_VALUE + 1)), *"+-*/=,", "to", ">", "no", "yes")
     end_words = frozenset({"yes"})
 
