@@ -219,7 +219,6 @@ class Suite(Strict):
     benchmarks: dict[Name, Benchmark]
     token_store: TokenStore
     resources: Resources
-    selection: str | None = None
 
 
 class Grid(Strict):
@@ -250,12 +249,12 @@ class Study(Strict):
             _require(suite.model, self.models, f"suites.{key}.model")
             for regime in suite.regimes:
                 _require(regime, self.regimes, f"suites.{key}.regimes")
-            for regime in self.regimes if suite.training.prompts else ():
-                size = self.regime(key, regime).train_batch_size
-                if size > suite.training.prompts:
+            for regime in self.regimes:
+                prompts, size = suite.training.prompts, self.regime(key, regime).train_batch_size
+                if prompts is not None and prompts < size:
                     raise ValueError(
-                        f"suites.{key}.training.prompts: {suite.training.prompts} prompts are less than one rollout "
-                        f"of the regime {regime!r} ({size})"
+                        f"suites.{key}.training.prompts: {prompts} are less than one rollout of regime {regime!r} "
+                        f"({size}): give more"
                     )
         for key, method in self.methods.items():
             for parameter, source in method.measured.items():
@@ -323,9 +322,13 @@ def load_study(path: Path) -> Study:
         ConfigError: missing or unreadable file, broken YAML, or a fault in its content.
     """
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        # YAML 1.1 reads the JSON number 1e-08 as text.
+        values = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: no such file") from error
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}: not valid JSON: {error}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read ({error})") from error
     except yaml.YAMLError as error:
