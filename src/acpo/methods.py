@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow as pa
 from pydantic import ValidationError
 
 from acpo.config import ConfigError, Study
@@ -50,10 +51,17 @@ def measured_parameters(study: Study, method: str, metrics: Mapping[str, Path]) 
         study: The study.
         method: Its key in `methods`.
         metrics: The `metrics.parquet` of each method named, of the same suite, regime and seed.
+
+    Raises:
+        ConfigError: the run of a method named is not among them.
+        StoreError: a table is missing, damaged or lacks the statistic.
     """
     values = {}
     for parameter, source in study.methods[method].measured.items():
-        frame = read_table(metrics[source.method])
+        if source.method not in metrics:
+            raise ConfigError(f"methods.{method}.measured.{parameter}: needs a finished run of {source.method!r}")
+        needed = pa.schema([(source.statistic, pa.float64()), ("tokens", pa.float64())])
+        frame = read_table(metrics[source.method], needed)
         column = frame[source.statistic]
         if source.statistic == "clip_width_mean":
             values[parameter] = float((column * frame["tokens"]).sum() / frame["tokens"].sum())
