@@ -103,7 +103,7 @@ class SupervisedStart(Strict):
 
 
 class BuiltModel(Strict):
-    """A small Qwen2-shaped model that the study makes itself."""
+    """A small Llama-shaped model that the study makes itself."""
 
     source: Literal["built"]
     label: str

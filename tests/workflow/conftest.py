@@ -14,10 +14,11 @@ ROOT = Path(__file__).parents[2]
 SMALL = {
     "seeds": [0],
     "grid": {"methods": ["dapo", "acpo"]},
-    "models": {"mini_qwen2": {"hidden_size": 16, "feed_forward_size": 32, "supervised": {"steps": 30, "batch_size": 16}}},
+    # The base model must solve a puzzle now and then: without a reward nothing moves, and nothing would be tested.
+    "models": {"mini_decoder": {"supervised": {"steps": 300, "warmup_steps": 20}}},
     "suites": {
         "mini": {
-            "training": {"prompts": 32, "group_size": 4, "validation_every": 1, "checkpoint_every": 1},
+            "training": {"prompts": 32, "group_size": 8, "validation_every": 1, "checkpoint_every": 1},
             "regimes": {
                 "nonp": {"label": "N-OnP.", "train_batch_size": 8, "mini_batch_size": 4},
                 "offp": {"label": "OffP.", "train_batch_size": 16, "mini_batch_size": 1},

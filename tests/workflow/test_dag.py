@@ -81,7 +81,10 @@ def test_wrong_configuration_is_refused(snakemake: Snakemake, override: str, mes
     ("target", "message"),
     [
         ("results/mini_acpoo_offp.json", "unknown cell 'mini_acpoo_offp'; did you mean 'mini_acpo_offp'?"),
-        ("results/hitab_3b_lopti_offp.json", "unknown cell 'hitab_3b_lopti_offp'; did you mean 'hitab_3b_ar_lopti_offp'?"),
+        (
+            "results/hitab_3b_lopti_offp.json",
+            "unknown cell 'hitab_3b_lopti_offp'; did you mean 'hitab_3b_ar_lopti_offp'?",
+        ),
     ],
 )
 def test_unknown_cell_is_refused(snakemake: Snakemake, target: str, message: str) -> None:
@@ -91,7 +94,9 @@ def test_unknown_cell_is_refused(snakemake: Snakemake, target: str, message: str
 
 
 def test_wrong_method_parameter_is_refused_before_anything_runs(snakemake: Snakemake, tmp_path) -> None:
-    done = snakemake("--cores", "2", "results/mini_base.json", "--config", "methods={dapo: {parameters: {clip_hihg: 1}}}")
+    done = snakemake(
+        "--cores", "2", "results/mini_base.json", "--config", "methods={dapo: {parameters: {clip_hihg: 1}}}"
+    )
     assert done.returncode != 0
     assert "methods.dapo.parameters: clip_hihg" in done.stderr + done.stdout
     assert not (tmp_path / "results" / "runs").exists()

@@ -20,7 +20,7 @@ KEPT_STATES = 2
 
 
 def architecture_of(directory: Path) -> Architecture:
-    """Read the sizes of a transformers Qwen2 checkpoint.
+    """Read the sizes of a transformers Llama checkpoint.
 
     Raises:
         StoreError: no config, or one that this engine cannot run.
@@ -33,9 +33,9 @@ def architecture_of(directory: Path) -> Architecture:
             config["num_key_value_heads"], config["intermediate_size"], config["max_position_embeddings"],
         )  # fmt: skip
     except (OSError, ValueError, KeyError) as error:
-        raise StoreError(f"{path}: not the config of a Qwen2 checkpoint ({error})") from error
-    if config.get("model_type") != "qwen2" or config.get("tie_word_embeddings"):
-        raise StoreError(f"{path}: the embedded engine runs untied Qwen2 models only")
+        raise StoreError(f"{path}: not the config of a Llama checkpoint ({error})") from error
+    if config.get("model_type") != "llama" or config.get("tie_word_embeddings"):
+        raise StoreError(f"{path}: the embedded engine runs untied Llama models only")
     return sizes
 
 

@@ -74,17 +74,17 @@ def train_on_demonstrations(
 
 def write_template(directory: Path, sizes: Architecture, vocabulary: Vocabulary) -> None:
     """Write the config and tokenizer files of a transformers checkpoint of this architecture."""
-    from transformers import GenerationConfig, Qwen2Config
+    from transformers import GenerationConfig, LlamaConfig
 
     from acpo.engines.tiny.model import NORM_EPSILON, ROPE_BASE
 
     end_tokens = sorted(vocabulary.end_tokens)
-    config = Qwen2Config(
+    config = LlamaConfig(
         vocab_size=sizes.vocabulary, hidden_size=sizes.hidden, num_hidden_layers=sizes.layers,
         num_attention_heads=sizes.heads, num_key_value_heads=sizes.key_value_heads,
         intermediate_size=sizes.feed_forward, max_position_embeddings=sizes.positions, rms_norm_eps=NORM_EPSILON,
         rope_parameters={"rope_type": "default", "rope_theta": ROPE_BASE}, tie_word_embeddings=False,
-        architectures=["Qwen2ForCausalLM"], dtype="float32", bos_token_id=1, pad_token_id=0,
+        architectures=["LlamaForCausalLM"], dtype="float32", bos_token_id=1, pad_token_id=0,
         eos_token_id=end_tokens,
     )  # fmt: skip
     config.save_pretrained(directory)
