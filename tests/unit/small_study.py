@@ -24,7 +24,7 @@ def small_values() -> dict[str, Any]:
     """Return config.yaml with small numbers: 4 rollouts of 2 updates (nonp), 2 of 4 updates (offp)."""
     values = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
     values["seeds"] = [0]
-    model = values["models"]["mini_qwen2"]
+    model = values["models"]["mini_decoder"]
     model |= {"hidden_size": 32, "feed_forward_size": 48}
     model["supervised"] |= {"steps": 30, "batch_size": 32, "warmup_steps": 5, "learning_rate": 0.01}
     suite = values["suites"]["mini"]
@@ -80,7 +80,8 @@ class SmallStudy:
     def job(self, cell: str, directory: Path | None = None, seed: int = 0, **changes: Any) -> TrainingJob:
         """Return a training job that writes to `directory`."""
         content: dict[str, Any] = {
-            "study": self.study(), "cell": self.cell(cell), "seed": seed, "problems": read_problems(self.split("train")),
+            "study": self.study(), "cell": self.cell(cell), "seed": seed,
+            "problems": read_problems(self.split("train")),
             "validation": read_problems(self.split("dev")), "data_hashes": {}, "base_directory": self.base,
             "measured": {}, "run_directory": directory or self.run(cell),
         }  # fmt: skip

@@ -89,12 +89,11 @@ def set_in(*path: str, value: Any) -> Callable[[Values], None]:
 MINI = ("suites", "mini")
 NOTHING = [
     set_in(*MINI, "label", value="Other"),
-    set_in(*MINI, "selection", value="chosen on dev"),
     set_in(*MINI, "note", value="A note"),
     set_in(*MINI, "benchmarks", "countdown_mini", "samples", value=16),
     set_in(*MINI, "resources", "memory_mb", value=9999),
     set_in(*MINI, "regimes", "offp", "label", value="Other"),
-    set_in("models", "mini_qwen2", "label", value="Other"),
+    set_in("models", "mini_decoder", "label", value="Other"),
     set_in("methods", "acpo", "label", value="Other"),
     set_in("methods", "dapo", "parameters", "clip_low", value=0.1),
     set_in("grid", "methods", value=["dapo"]),
@@ -115,8 +114,8 @@ ONLY_TRAINED = [
 ]
 BOTH = [
     set_in("root_seed", value=1),
-    set_in("models", "mini_qwen2", "hidden_size", value=32),
-    set_in("models", "mini_qwen2", "supervised", "steps", value=5),
+    set_in("models", "mini_decoder", "hidden_size", value=32),
+    set_in("models", "mini_decoder", "supervised", "steps", value=5),
     set_in(*MINI, "training", "max_response_tokens", value=24),
     set_in(*MINI, "train_split", value="dev"),
     set_in(*MINI, "engine", "length_buckets", value=2),

@@ -268,7 +268,7 @@ class TestJson:
 
     def test_not_text(self, tmp_path: Path) -> None:
         (tmp_path / "x.json").write_bytes(b"\xff\xfe\x80")
-        with pytest.raises(StoreError, match="x.json: cannot be read"):
+        with pytest.raises(StoreError, match=r"x\.json: cannot be read"):
             read_json(tmp_path / "x.json", Thing)
         with pytest.raises(StoreError, match="cannot be read"):
             read_json(tmp_path, Thing)
