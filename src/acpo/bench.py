@@ -153,7 +153,7 @@ def interleave(contestants: Mapping[str, Callable[[], Sequence[float]]], rounds:
 
 def compare_sampling(setting: Setting, prompts: int, rounds: int) -> list[Measurement]:
     """Response tokens per second of the embedded sampler and of transformers' `model.generate`."""
-    model, library = setting.model, _transformers_model(setting)
+    model, library = setting.model, transformers_model(setting)
     ids = setting.prompts(prompts)
 
     def ours() -> list[float]:
@@ -181,7 +181,8 @@ def _embedded_sampling(setting: Setting, model: Model, ids: list[list[int]]) -> 
     return int(responses.lengths.sum()) / (time.perf_counter() - start)
 
 
-def _transformers_model(setting: Setting) -> Any:
+def transformers_model(setting: Setting) -> Any:
+    """Load the base model as transformers does."""
     from transformers import AutoModelForCausalLM
 
     return AutoModelForCausalLM.from_pretrained(setting.base, dtype=torch.float32).eval()
