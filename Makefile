@@ -11,7 +11,7 @@ export OMP_NUM_THREADS = 1
 .DEFAULT_GOAL := demo
 
 demo: venv
-	.venv/bin/snakemake --cores $(CORES)
+	.venv/bin/snakemake --cores $(CORES) --rerun-incomplete
 	@echo "The report is results/report.html; the table is results/tables/table1.tex"
 
 test: lint types unit

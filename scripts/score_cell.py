@@ -4,7 +4,7 @@ from pathlib import Path
 
 from acpo.cells import cell_seeds, resolve, resolve_evaluation
 from acpo.cli import benchmark_problems, parser, run, study_and_cell
-from acpo.evaluation import score_cell
+from acpo.evaluation import score_cell, updates_per_rollout
 from acpo.provenance import Clock, file_hash
 from acpo.results import CellResult, RunRecord
 from acpo.store import read_json, write_json
@@ -28,6 +28,7 @@ def main() -> None:
     configuration = {"training": resolve(study, cell), "evaluation": resolve_evaluation(study, cell)}
     result = CellResult(
         cell=str(cell), suite=cell.suite, method=cell.method, regime=cell.regime, benchmarks=scores,
+        updates_per_rollout=None if cell.is_base else updates_per_rollout(list(records.values())),
         run_wall_seconds={seed: record.provenance.wall_seconds for seed, record in records.items()},
         provenance=clock.provenance(configuration, ["acpo.evaluation"], hashes),
     )  # fmt: skip

@@ -4,7 +4,7 @@ Samples are kept, so that a changed grader regrades them without sampling again.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -46,7 +46,7 @@ def sample_run(
         problems: The questions of each benchmark.
         output: The sample store to write (`acpo.results.SAMPLE_SCHEMA`).
     """
-    run = read_json(run_directory / "run.json", RunRecord)
+    run = _read_record(run_directory, cell, seed)
     engine = load_engine(study.suites[cell.suite].engine.name)
     frames = []
     for checkpoint, info in run.checkpoints.items():
@@ -54,27 +54,46 @@ def sample_run(
             frame = engine.sample(study, cell, run_directory / info.path, benchmark, questions, seed)
             frames.append(frame.assign(benchmark=benchmark, checkpoint=checkpoint))
     samples = pd.concat(frames, ignore_index=True)[SAMPLE_SCHEMA.names]
-    check_complete(samples, study, cell, problems, output)
+    check_complete(samples, study, cell, problems, output, run.checkpoints)
     write_table(output, samples, SAMPLE_SCHEMA)
 
 
 def check_complete(
-    frame: pd.DataFrame, study: Study, cell: Cell, problems: Mapping[str, Sequence[Problem]], path: Path
+    frame: pd.DataFrame,
+    study: Study,
+    cell: Cell,
+    problems: Mapping[str, Sequence[Problem]],
+    path: Path,
+    checkpoints: Collection[str] = (),
 ) -> None:
     """Refuse a store in which any question lacks exactly k samples, or that has questions of its own.
+
+    Args:
+        frame: The store.
+        study: The study.
+        cell: The cell.
+        problems: The questions of each benchmark.
+        path: Where the store lies, for the message.
+        checkpoints: The checkpoints that it must have; it must have any of them for every benchmark.
 
     Raises:
         StoreError: names the first such question.
     """
+    wanted = {*checkpoints, *frame["checkpoint"]}
+    for foreign in sorted(set(frame["benchmark"]) - problems.keys()):
+        raise StoreError(f"{path}: {foreign!r} is not a benchmark of {cell.suite}. Sample again")
+    for foreign in sorted(wanted.difference(checkpoints)) if checkpoints else ():
+        raise StoreError(f"{path}: the run has no checkpoint {foreign!r}. Sample again")
     for benchmark, questions in problems.items():
         expected = range(study.suites[cell.suite].benchmarks[benchmark].samples)
         rows = frame[frame["benchmark"] == benchmark]
         if rows.empty:
-            raise StoreError(f"{path}: no samples of the benchmark {benchmark!r}")
+            raise StoreError(f"{path}: no samples of the benchmark {benchmark!r}. Sample again")
         known = {problem.id for problem in questions}
-        for checkpoint, part in rows.groupby("checkpoint"):
+        for checkpoint in sorted(wanted):
+            part = rows[rows["checkpoint"] == checkpoint]
             found = part.groupby("question")["sample"].apply(sorted).to_dict()
-            for question in known | found.keys():
+            for question in sorted(known | found.keys()):
                 if question not in known or found.get(question) != list(expected):
                     raise StoreError(
                         f"{path}: {benchmark}, checkpoint {checkpoint}, question {question!r}: expected samples "
@@ -155,8 +174,8 @@ def score_cell(
     Raises:
         StoreError: a store is damaged, incomplete, or graded by more than one version.
     """
-    tables = {seed: _joined(study, cell, run, problems) for seed, run in runs.items()}
-    records = {seed: read_json(run / "run.json", RunRecord) for seed, run in runs.items()}
+    records = {seed: _read_record(run, cell, seed) for seed, run in runs.items()}
+    tables = {seed: _joined(study, cell, run, problems, records[seed].checkpoints) for seed, run in runs.items()}
     scores = {}
     for name, benchmark in study.suites[cell.suite].benchmarks.items():
         versions = {version for table in tables.values() for version in _rows(table, name)["grader_version"].unique()}
@@ -179,6 +198,18 @@ def score_cell(
     return scores
 
 
+def updates_per_rollout(records: Sequence[RunRecord]) -> float:
+    """Return how many optimizer steps the runs of a cell made a rollout.
+
+    Raises:
+        StoreError: the runs differ.
+    """
+    found = {record.updates / record.rollouts for record in records}
+    if len(found) != 1:
+        raise StoreError(f"{records[0].cell}: its runs made different numbers of updates a rollout: {sorted(found)}")
+    return found.pop()
+
+
 def over_seeds(seeds: list[SeedScore]) -> CheckpointScore:
     """Average training seeds; the spread of a single one is unknown."""
     means = np.array([score.avg_at_k for score in seeds])
@@ -187,11 +218,21 @@ def over_seeds(seeds: list[SeedScore]) -> CheckpointScore:
     return CheckpointScore(seeds=seeds, avg_at_k=float(means.mean()), seed_sd=spread, seed_standard_error=error)
 
 
-def _joined(study: Study, cell: Cell, run: Path, problems: Mapping[str, Sequence[Problem]]) -> pd.DataFrame:
+def _read_record(run_directory: Path, cell: Cell, seed: int) -> RunRecord:
+    path = run_directory / "run.json"
+    record = read_json(path, RunRecord)
+    if (record.cell, record.seed) != (str(cell), seed):
+        raise StoreError(f"{path}: is the run of {record.cell} seed {record.seed}, expected {cell} seed {seed}")
+    return record
+
+
+def _joined(
+    study: Study, cell: Cell, run: Path, problems: Mapping[str, Sequence[Problem]], checkpoints: Collection[str]
+) -> pd.DataFrame:
     samples = read_table(run / "samples.parquet", SAMPLE_SCHEMA)
     verdicts = read_table(run / "verdicts.parquet", VERDICT_SCHEMA)
-    check_complete(samples, study, cell, problems, run / "samples.parquet")
-    check_complete(verdicts, study, cell, problems, run / "verdicts.parquet")
+    check_complete(samples, study, cell, problems, run / "samples.parquet", checkpoints)
+    check_complete(verdicts, study, cell, problems, run / "verdicts.parquet", checkpoints)
     return samples.drop(columns="response").merge(verdicts, on=KEY, validate="one_to_one")
 
 

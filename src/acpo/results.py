@@ -95,7 +95,11 @@ class BenchmarkScore(Record):
 
 
 class CellResult(Record):
-    """`results/<cell>.json`."""
+    """`results/<cell>.json`.
+
+    `updates_per_rollout` counts optimizer steps, None for the base model: a method of several passes makes more than
+    its regime's off-policy degree.
+    """
 
     schema_version: Literal[1] = 1
     cell: str
@@ -103,6 +107,7 @@ class CellResult(Record):
     method: str
     regime: str | None
     benchmarks: dict[str, BenchmarkScore]
+    updates_per_rollout: float | None
     run_wall_seconds: dict[int, float]
     provenance: Provenance
 

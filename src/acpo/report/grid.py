@@ -102,6 +102,7 @@ def _notes(results: Results, heads: list[Heading], marks: dict[str, str], panels
     notes = [_sampling_note(results, head) for head in heads]
     notes.append(_checkpoint_note(results, heads))
     notes.append(_spread_note([n for panel in panels[1:] for row in panel.rows for n in row.numbers]))
+    notes.append(_steps_note(results, heads))
     notes.append("Bold: largest unrounded mean of a column among the trained methods; ties together.")
     notes.extend(_gap_notes(numbers))
     notes.extend(f"({mark}) {note}" for note, mark in marks.items())
@@ -129,6 +130,20 @@ def _checkpoint_note(results: Results, heads: list[Heading]) -> str:
         f"Best: the checkpoint of each training seed with the highest validation score ({splits}); the paper "
         f"reports its best validation reward.{warning} Last: the end of training."
     )
+
+
+def _steps_note(results: Results, heads: list[Heading]) -> str:
+    """Say how many optimizer steps each method made a rollout, which its name and regime do not show."""
+    study = results.study
+    by_steps: dict[str, list[str]] = {}
+    for method in study.grid.methods:
+        cells = [Cell(head.suite, method, regime) for head in heads for regime in study.grid.regimes]
+        steps = [result.updates_per_rollout for cell in cells if (result := results.cell(cell))]
+        shown = "/".join(f"{count:g}" for count in dict.fromkeys(steps) if count is not None)
+        by_steps.setdefault(shown, []).append(study.methods[method].label)
+    parts = [f"{shown} ({', '.join(methods)})" for shown, methods in by_steps.items() if shown]
+    regimes = "/".join(study.regimes[regime].label for regime in study.grid.regimes)
+    return f"Optimizer steps a rollout, {regimes}: {'; '.join(parts)}." if parts else ""
 
 
 def _selects_on_benchmark(results: Results, head: Heading) -> bool:

@@ -152,6 +152,9 @@ def cell_values(cell: Cell, best: dict[int, float], last: dict[int, float]) -> d
                 "checkpoints": {"best": checkpoint_values(best, 30), "last": checkpoint_values(last, 35)},
             }
         },
+        "updates_per_rollout": {"nonp": 2, "offp": 16}[cell.regime] * (1 + (cell.method == "ar_lopti"))
+        if cell.regime
+        else None,
         "run_wall_seconds": {seed: 31.25 + seed for seed in last},
         "provenance": provenance(cell),
     }

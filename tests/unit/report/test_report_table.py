@@ -70,6 +70,17 @@ def test_mean_and_spread_by_hand(tmp_path: Path) -> None:
     assert last.source == "results/mini_acpo_offp.json benchmarks.test.checkpoints.last.avg_at_k"
 
 
+def test_note_says_how_many_optimizer_steps_each_method_makes(tmp_path: Path) -> None:
+    values = study_values()
+    values["grid"]["methods"] = ["ar_lopti", "dapo", "acpo"]
+    study = parse_study(values)
+    for method in ("ar_lopti", "acpo"):
+        for regime in ("nonp", "offp"):
+            write_cell(tmp_path, Cell("mini", method, regime), {0: 0.3})
+    notes = " ".join(table1(Results(study, tmp_path)).blocks[0].notes)
+    assert "Optimizer steps a rollout, N-OnP./OffP.: 4/32 (AR-Lopti); 2/16 (ACPO)." in notes
+
+
 def test_bold_by_unrounded_number(tmp_path: Path) -> None:
     study = two_methods([0])
     write_cell(tmp_path, Cell("mini", "dapo", "nonp"), {0: 0.30001})
