@@ -84,9 +84,7 @@ def test_l28_entropy_is_a_mean_over_response_tokens():
 
 def test_l32_shapes_are_checked():
     good = random_batch(12, responses=3, tokens=5)
-    fields = {
-        name: getattr(good, name) for name in ("log_prob", "old_log_prob", "mask", "advantage", "entropy")
-    }
+    fields = {name: getattr(good, name) for name in ("log_prob", "old_log_prob", "mask", "advantage", "entropy")}
     for name, wrong, message in (
         ("old_log_prob", fields["old_log_prob"].T, r"old_log_prob: expected the shape of log_prob, \(3, 5\)"),
         ("entropy", fields["entropy"][:, :1], r"entropy: .*got \(3, 1\)"),

@@ -43,9 +43,7 @@ def test_one_new_file_is_one_new_method(tmp_path: Path, monkeypatch):
         sys.modules.pop("acpo.objectives.unclipped", None)
 
 
-@pytest.mark.parametrize(
-    ("name", "nearest"), [("acpo2", "acpo"), ("highentropy", "high_entropy"), ("DAPO", "dapo")]
-)
+@pytest.mark.parametrize(("name", "nearest"), [("acpo2", "acpo"), ("highentropy", "high_entropy"), ("DAPO", "dapo")])
 def test_an_unknown_method_names_the_nearest(name, nearest):
     for call in (lambda: make_objective(name, {}), lambda: parameters_model(name)):
         with pytest.raises(ValueError, match=rf"unknown objective '{name}': did you mean '{nearest}'"):
@@ -62,9 +60,7 @@ def test_every_parameter_is_required_and_no_other_accepted(name):
             make_objective(name, rest)
     with pytest.raises(ValidationError, match=r"epsilon\n.*Extra inputs"):
         paper(name, epsilon=0.2)
-    assert make_objective(name, model.model_validate(PAPER[name])).parameters == model.model_validate(
-        PAPER[name]
-    )
+    assert make_objective(name, model.model_validate(PAPER[name])).parameters == model.model_validate(PAPER[name])
 
 
 @pytest.mark.parametrize(
@@ -139,9 +135,7 @@ def test_maxima_ignore_padding():
 def test_lopti_threshold_belongs_to_the_second_pass():
     batch = from_ratios([1.0], [1.0], old=0.5)
     assert batch.behavior_prob.item() == 0.5
-    fractions = [
-        evaluate(paper("ar_lopti"), batch, s).summary["selected_fraction"] for s in paper("ar_lopti").stages
-    ]
+    fractions = [evaluate(paper("ar_lopti"), batch, s).summary["selected_fraction"] for s in paper("ar_lopti").stages]
     assert fractions == [0, 1]
 
 
