@@ -38,7 +38,7 @@ types: venv
 	.venv/bin/mypy
 
 unit: venv
-	.venv/bin/pytest --numprocesses $(CORES)
+	.venv/bin/pytest --numprocesses $(CORES) --dist loadfile
 
 bench: venv
 	.venv/bin/snakemake --cores $(CORES) results/mini_base.json
