@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from acpo.cli import parser, run, study_and_cell
+from acpo.config import ConfigError
 from acpo.datasets import read_problems
 from acpo.engines import TrainingJob, load_engine
 from acpo.methods import check_methods, measured_parameters
@@ -26,8 +27,12 @@ def main() -> None:
     study, cell = study_and_cell(given)
     engine = load_engine(study.suites[cell.suite].engine.name)
     check_methods(study)
-    runs = dict(pair.split("=", 1) for pair in given.measured_run)
-    metrics = {method: Path(directory) / "metrics.parquet" for method, directory in runs.items()}
+    metrics = {}
+    for pair in given.measured_run:
+        method, separator, directory = pair.partition("=")
+        if not separator:
+            raise ConfigError(f"--measured-run {pair}: expected METHOD=DIRECTORY")
+        metrics[method] = Path(directory) / "metrics.parquet"
     files = [given.train_data, *([given.validation_data] if given.validation_data else [])]
     job = TrainingJob(
         study=study,

@@ -8,6 +8,7 @@ from pathlib import Path
 from acpo.cells import Cell, CellNames
 from acpo.config import ConfigError, Study, load_study
 from acpo.datasets import read_problems
+from acpo.engines import EngineError
 from acpo.store import StoreError
 from acpo.tasks.base import Problem
 
@@ -35,6 +36,6 @@ def run(main: Callable[[], None]) -> None:
     """Run a script; what the user can put right ends in one line on standard error and exit status 1."""
     try:
         main()
-    except (ConfigError, StoreError) as error:
+    except (ConfigError, StoreError, EngineError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)

@@ -14,6 +14,10 @@ from acpo.config import ConfigError, Study
 from acpo.tasks.base import Problem
 
 
+class EngineError(Exception):
+    """Training or sampling gave something impossible; the message says what and where."""
+
+
 @dataclass(frozen=True)
 class TrainingJob:
     """One training run: what to train, from what, on what, to where.

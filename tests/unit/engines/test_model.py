@@ -263,15 +263,15 @@ def test_vocabulary_refuses_a_foreign_word() -> None:
 
 
 def test_supervised_start_learns_the_format(small_base: SmallStudy) -> None:
-    """Thirty steps take the small model from log 113 = 4.73 nats a token to less than 3.5."""
+    """It takes the small model from log 113 = 4.73 nats a token to less than 1.2 on puzzles that it was shown."""
     import numpy as np
 
     model = Model.of(load_weights(small_base.base), architecture_of(small_base.base))
-    problems = list(TASK.problems("dev", 0, {}))[:64]
+    problems = list(TASK.problems("train", 0, {}))[:10] * 6
     generator = np.random.default_rng(0)
     answers = VOCABULARY.encode([TASK.demonstration(problem, generator) for problem in problems])
     lengths = torch.tensor([len(answer) for answer in answers])
     responses = torch.tensor([answer + [0] * (36 - len(answer)) for answer in answers])
     prompts = torch.tensor(VOCABULARY.encode_prompts([problem.prompt for problem in problems]))
     log_prob, _ = token_scores(model, prompts, responses, lengths, 1.0, 1)
-    assert -log_prob.sum() / lengths.sum() < 3.5
+    assert -log_prob.sum() / lengths.sum() < 1.2

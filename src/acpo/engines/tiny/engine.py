@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import torch
 from acpo.cells import Cell, resolve
 from acpo.config import BuiltModel, ConfigError, Study, TinyEngine, digest
 from acpo.engines import Engine, TrainingJob
-from acpo.engines.tiny.checkpoint import architecture_of, load_weights, save_policy
+from acpo.engines.tiny.checkpoint import WEIGHTS_FILE, architecture_of, load_weights, save_policy
 from acpo.engines.tiny.model import Architecture, Model
 from acpo.engines.tiny.sampler import sample
 from acpo.engines.tiny.supervised import train_on_demonstrations, write_template
@@ -23,7 +24,7 @@ from acpo.engines.tiny.trainer import Trainer, metrics_table
 from acpo.engines.tiny.vocabulary import Vocabulary
 from acpo.methods import method_objective
 from acpo.progress import Progress
-from acpo.provenance import Clock, code_hash, training_modules
+from acpo.provenance import Clock, code_hash, file_hash, training_modules
 from acpo.results import CheckpointInfo, RunRecord
 from acpo.store import StoreError, atomic_directory, write_json, write_table
 from acpo.streams import uniforms
@@ -47,6 +48,7 @@ class TinyEngineRunner(Engine):
         vocabulary = Vocabulary.of(task)
         positions = suite.training.max_prompt_tokens + suite.training.max_response_tokens
         sizes = Architecture.of(model, len(vocabulary), positions)
+        _check_prompts(job, vocabulary)
         with _exclusive(job.run_directory), Progress(str(job.cell), model.supervised.steps) as progress:
             weights = train_on_demonstrations(
                 model, sizes, task, job.problems, job.study.root_seed, suite.engine.length_buckets, progress
@@ -66,14 +68,22 @@ class TinyEngineRunner(Engine):
         task = embedded_task(suite.task)
         if job.base_directory is None:
             raise ConfigError(f"{job.cell}: needs the suite's base model")
+        if not job.validation:
+            raise ConfigError(f"{job.cell}: needs validation data to choose the best checkpoint")
         objective = method_objective(job.study, job.cell.method, job.measured)
+        _check_prompts(job, Vocabulary.of(task))
+        sizes, weights = architecture_of(job.base_directory), load_weights(job.base_directory)
+        base_hash = {f"base/{WEIGHTS_FILE}": file_hash(job.base_directory / WEIGHTS_FILE)}
+        job = replace(job, data_hashes=job.data_hashes | base_hash)
         with _exclusive(job.run_directory):
-            trainer = Trainer(
-                job, task, objective, architecture_of(job.base_directory), load_weights(job.base_directory),
-                _fingerprint(job),
-            )  # fmt: skip
+            trainer = Trainer(job, task, objective, sizes, weights, _fingerprint(job))
+            if not trainer.rollouts:
+                raise ConfigError(
+                    f"suites.{job.cell.suite}.training: {len(job.problems)} training problems are less than one rollout"
+                )
             state = trainer.run()
             run, base = job.run_directory, job.base_directory
+            assert base is not None
             write_table(run / "metrics.parquet", state.updates, metrics_table(state.updates))
             write_table(run / "rollouts.parquet", state.rollouts, metrics_table(state.rollouts))
             write_table(run / "timings.parquet", trainer.timings, metrics_table(trainer.timings))
@@ -151,19 +161,41 @@ def _one_thread() -> None:
 
 @contextmanager
 def _exclusive(directory: Path) -> Iterator[None]:
-    """Hold a run directory for this process alone; the lock goes with the process, however it ends."""
+    """Hold a run directory for this process alone; the lock goes with the process, however it ends.
+
+    What a killed process left half-written is removed, and so is the completion file of an earlier run.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(directory / "lock", os.O_CREAT | os.O_RDWR, 0o644)
     except OSError as error:
         raise StoreError(f"cannot write in {directory}: {error.strerror}") from error
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise StoreError(f"{directory}: another process is training this run: wait for it or end it") from error
+        (directory / "run.json").unlink(missing_ok=True)
+        for leftover in [*directory.glob(".*.tmp"), *directory.glob("*/.*.tmp")]:
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         yield
-    except BlockingIOError as error:
-        raise StoreError(f"{directory}: another process is training this run: wait for it or end it") from error
     finally:
         os.close(descriptor)
+
+
+def _check_prompts(job: TrainingJob, vocabulary: Vocabulary) -> None:
+    """Refuse prompts that the trainer cannot batch or that its model has no positions for."""
+    limit = job.study.suites[job.cell.suite].training.max_prompt_tokens
+    try:
+        prompts = vocabulary.encode_prompts([problem.prompt for problem in (*job.problems, *job.validation)])
+    except ValueError as error:
+        raise ConfigError(f"{job.cell}: {error}: are these the data of its task?") from error
+    lengths = {len(prompt) for prompt in prompts}
+    if max(lengths) > limit or len(lengths) > 1:
+        raise ConfigError(
+            f"suites.{job.cell.suite}.training.max_prompt_tokens: prompts have {min(lengths)} to {max(lengths)} "
+            f"tokens, the limit is {limit}, and the embedded engine needs them equally long"
+        )
 
 
 def _fingerprint(job: TrainingJob) -> str:

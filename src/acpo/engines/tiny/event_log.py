@@ -1,10 +1,13 @@
 """TensorBoard event files of a run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
 from torch.utils.tensorboard import SummaryWriter
+
+from acpo.store import StoreError
 
 
 class EventLog:
@@ -14,8 +17,14 @@ class EventLog:
     """
 
     def __init__(self, directory: Path, first_update: int):
-        """Open the log; events of a killed run from `first_update` on are marked as superseded."""
-        self._writer = SummaryWriter(str(directory), purge_step=first_update)
+        """Open the log; events of a killed run from `first_update` on are marked as superseded.
+
+        Raises:
+            StoreError: the operating system refused, here or in a later call.
+        """
+        self._directory = directory
+        with self._refusals():
+            self._writer = SummaryWriter(str(directory), purge_step=first_update)
 
     def __enter__(self) -> "EventLog":
         return self
@@ -23,10 +32,26 @@ class EventLog:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._writer.close()
+        try:
+            with self._refusals():
+                self._writer.close()
+        except StoreError:
+            if error is None:  # a full disk has stopped the run already: that message is the one to show
+                raise
 
     def scalars(self, kind: str, values: Mapping[str, float], update: int) -> None:
         """Log numbers at an update; what is not a number (an empty bin) is left out."""
-        for name, value in values.items():
-            if value == value:
-                self._writer.add_scalar(f"{kind}/{name}", value, update)
+        with self._refusals():
+            for name, value in values.items():
+                if value == value:
+                    self._writer.add_scalar(f"{kind}/{name}", value, update)
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise StoreError(
+                f"cannot write in {self._directory}: {error.strerror or error}. Free space or fix the permission, "
+                "then run the same command again"
+            ) from error

@@ -11,7 +11,7 @@ import pyarrow as pa
 import torch
 
 from acpo.config import Regime, TinyEngine, Training
-from acpo.engines import TrainingJob
+from acpo.engines import EngineError, TrainingJob
 from acpo.engines.tiny.checkpoint import TrainingState, load_newest_state, save_state
 from acpo.engines.tiny.event_log import EventLog
 from acpo.engines.tiny.model import Architecture, Weights
@@ -28,7 +28,7 @@ from acpo.tasks.base import EmbeddedTask
 ON_POLICY_TOLERANCE = 1e-3
 
 
-class RatioError(Exception):
+class RatioError(EngineError):
     """The importance ratios are impossible: old log-probabilities do not belong to this rollout."""
 
 
@@ -202,7 +202,8 @@ def _check_ratios(facts: dict[str, float], first: bool, rollout: int) -> None:
     if first and max(abs(facts["ratio_max"] - 1), spread) > ON_POLICY_TOLERANCE:
         raise RatioError(
             f"rollout {rollout}: the importance ratio before any update is up to {facts['ratio_max']:.6f} "
-            f"(spread {spread:.2e}), expected 1: sampler and trainer disagree about log-probabilities"
+            f"(spread {spread:.2e}), expected 1: sampler and trainer disagree about log-probabilities. "
+            "This is a fault of the engine: please report it"
         )
 
 
