@@ -305,9 +305,8 @@ def _key_path(parts: Sequence[str | int], values: Any, missing: bool) -> str:
     path = []
     for number, part in enumerate(parts):
         last = number == len(parts) - 1
-        if isinstance(values, Mapping) and part in values:
-            values = values[part]
-        elif isinstance(values, list | tuple) and isinstance(part, int) and part < len(values):
+        index = isinstance(values, list | tuple) and isinstance(part, int) and part < len(values)
+        if index or (isinstance(values, Mapping) and part in values):
             values = values[part]
         elif not (last and missing) and part != "[key]":
             continue
