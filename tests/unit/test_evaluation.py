@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -53,7 +54,7 @@ class TestPassAtK:
             pass_at_k(n, c, k)
 
 
-def rows(table: list[list[int]], reasons: str = "stop") -> pd.DataFrame:
+def rows(table: list[list[int]]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {
@@ -175,8 +176,6 @@ class TestComplete:
 @pytest.fixture(scope="module")
 def sampled(small_base: SmallStudy, tmp_path_factory: pytest.TempPathFactory) -> SmallStudy:
     """The small study with its base model sampled and graded."""
-    import shutil
-
     shutil.copytree(small_base.root, tmp_path_factory.mktemp("sampled") / "small")
     small = SmallStudy(tmp_path_factory.getbasetemp() / "sampled0/small")
     sample(small)
@@ -187,8 +186,6 @@ def sampled(small_base: SmallStudy, tmp_path_factory: pytest.TempPathFactory) ->
 @pytest.fixture
 def graded(sampled: SmallStudy, tmp_path: Path) -> SmallStudy:
     """A copy to damage."""
-    import shutil
-
     shutil.copytree(sampled.root, tmp_path / "small")
     return SmallStudy(tmp_path / "small")
 

@@ -1,8 +1,8 @@
 """The command lines: what goes wrong ends in exit status 1 and one line that begins with `error:`."""
 
-import os
 import runpy
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ import yaml
 from small_study import ROOT, SmallStudy, script
 
 Capture = pytest.CaptureFixture[str]
+Fails = Callable[..., str]
 
 
 def call(monkeypatch: pytest.MonkeyPatch, capsys: Capture, name: str, *arguments: str | Path) -> tuple[int, str, str]:
@@ -51,18 +52,18 @@ def train(small: SmallStudy, cell: str = "mini_dapo_offp", **changes: str | Path
 
 
 class TestTrainPolicy:
-    def test_an_unknown_cell(self, small: SmallStudy, fails) -> None:
+    def test_an_unknown_cell(self, small: SmallStudy, fails: Fails) -> None:
         assert (
             fails("train_policy", *train(small, cell="mini_dapo_of"))
             == "unknown cell 'mini_dapo_of'; did you mean 'mini_dapo_offp'?"
         )
 
-    def test_an_engine_that_is_not_there(self, small: SmallStudy, fails) -> None:
+    def test_an_engine_that_is_not_there(self, small: SmallStudy, fails: Fails) -> None:
         assert fails("train_policy", *train(small, cell="orz_acpo_offp")).startswith(
             "the engine 'verl' is not part of this version"
         )
 
-    def test_missing_files(self, small: SmallStudy, fails) -> None:
+    def test_missing_files(self, small: SmallStudy, fails: Fails) -> None:
         absent = small.root / "absent.parquet"
         assert fails("train_policy", *train(small, train_data=absent)) == f"{absent}: no such file"
         assert fails("train_policy", *train(small, validation_data=absent)) == f"{absent}: no such file"
@@ -71,29 +72,29 @@ class TestTrainPolicy:
         assert "needs the suite's base model" in fails("train_policy", *train(small, base=None))
         assert "needs validation data" in fails("train_policy", *train(small, validation_data=None))
 
-    def test_damaged_files(self, small: SmallStudy, fails) -> None:
+    def test_damaged_files(self, small: SmallStudy, fails: Fails) -> None:
         for path in (small.split("train"), small.base / "model.safetensors"):
             content = path.read_bytes()
             path.write_bytes(content[: len(content) // 2])
             assert f"{path}: cannot be read" in fails("train_policy", *train(small))
             path.write_bytes(content)
 
-    def test_a_bad_parameter(self, small: SmallStudy, fails) -> None:
+    def test_a_bad_parameter(self, small: SmallStudy, fails: Fails) -> None:
         values = yaml.safe_load(small.config.read_text())
         values["methods"]["dapo"]["parameters"]["clip_low"] = -0.2
         small.config.write_text(yaml.safe_dump(values))
         told = fails("train_policy", *train(small))
         assert told == "methods.dapo.parameters: clip_low: Input should be greater than or equal to 0"
 
-    def test_a_bad_batch_size(self, small: SmallStudy, fails) -> None:
+    def test_a_bad_batch_size(self, small: SmallStudy, fails: Fails) -> None:
         small.change(regimes={"offp": {"label": "OffP.", "train_batch_size": 16, "mini_batch_size": 5}})
         assert "mini_batch_size 5 does not divide train_batch_size 16" in fails("train_policy", *train(small))
 
-    def test_broken_yaml(self, small: SmallStudy, fails) -> None:
+    def test_broken_yaml(self, small: SmallStudy, fails: Fails) -> None:
         small.config.write_text("suites: [mini\nseeds: 0\n")
         assert "config.yaml: not valid YAML: " in fails("train_policy", *train(small))
 
-    def test_a_measured_parameter_without_its_run(self, small: SmallStudy, fails) -> None:
+    def test_a_measured_parameter_without_its_run(self, small: SmallStudy, fails: Fails) -> None:
         arguments = train(small, cell="mini_grpo_clip_avg_offp")
         assert (
             fails("train_policy", *arguments) == "methods.grpo_clip_avg.measured.clip: needs a finished run of 'acpo'"
@@ -102,7 +103,7 @@ class TestTrainPolicy:
         told = fails("train_policy", *arguments, "--measured-run", f"acpo={small.root}/absent")
         assert told == f"{small.root}/absent/metrics.parquet: no such file"
 
-    def test_nothing_is_left_behind(self, small: SmallStudy, fails) -> None:
+    def test_nothing_is_left_behind(self, small: SmallStudy, fails: Fails) -> None:
         fails("train_policy", *train(small, base=small.root))
         assert not (small.run("mini_dapo_offp") / "run.json").exists()
 
@@ -115,23 +116,23 @@ class TestOtherScripts:
         ("name", "option"),
         [("sample_responses", "--run-directory"), ("grade_samples", "--samples"), ("score_cell", "--runs")],
     )
-    def test_unknown_cells_and_missing_files(self, small: SmallStudy, fails, name: str, option: str) -> None:
+    def test_unknown_cells_and_missing_files(self, small: SmallStudy, fails: Fails, name: str, option: str) -> None:
         absent = small.root / "absent"
         assert fails(name, *self.common(small, "mini_bse"), option, absent).startswith(
             "unknown cell 'mini_bse'; did you mean"
         )
         assert "absent" in fails(name, *self.common(small), option, absent)
-        assert fails(name, *self.common(small, "orz_base"), option, absent).endswith(
-            "data/math/minerva.parquet: no such file"
-        )
+        assert fails(name, *self.common(small, "orz_base"), option, absent).endswith(".parquet: no such file")
         assert not (small.root / "out").exists()
 
-    def test_a_damaged_data_set(self, small: SmallStudy, fails) -> None:
+    def test_a_damaged_data_set(self, small: SmallStudy, fails: Fails) -> None:
         small.split("test").write_bytes(b"PAR1 nothing PAR1")
         told = fails("score_cell", *self.common(small), "--runs", small.root / "runs/mini_base")
         assert told.startswith(f"{small.split('test')}: cannot be read")
 
-    def test_format_dataset(self, small: SmallStudy, fails, monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    def test_format_dataset(
+        self, small: SmallStudy, fails: Fails, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    ) -> None:
         output = small.root / "new/test.parquet"
         common = ("--config", small.config, "--output", output)
         assert "countdown_mini has no split 'tset'" in fails(
@@ -174,4 +175,4 @@ def test_a_real_process_too(small: SmallStudy) -> None:
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.splitlines() == ["error: unknown cell 'mini_dapo'; did you mean 'mini_dapo_offp'?"]
-    assert os.listdir(small.root / "runs") == ["mini_base"]  # noqa: PTH208
+    assert [path.name for path in (small.root / "runs").iterdir()] == ["mini_base"]
