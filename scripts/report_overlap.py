@@ -1,46 +1,47 @@
 """Report how much of each benchmark is in a training set, from the raw files, as JSON and as a Markdown table."""
 
 import argparse
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from acpo.config import ConfigError
+from acpo.cli import parser, run
+from acpo.config import ConfigError, load_study
 from acpo.data.overlap import as_text, overlap
-from acpo.data.verify import DataError
-from acpo.store import StoreError, write_json, write_text
+from acpo.store import write_json, write_text
 from acpo.tasks import load_task
 
 
-def _questions(name: str, files: dict[str, Path], root_seed: int) -> Iterator[tuple[str, str]]:
-    task, _, split = name.partition("/")
-    for problem in load_task(task).problems(split, root_seed, files):
+def _questions(name: str, files: Mapping[str, Path], root_seed: int) -> Iterator[tuple[str, str]]:
+    task_name, _, split = name.partition("/")
+    task = load_task(task_name)
+    missing = [key for key in task.sources(split) if key not in files]
+    if missing:
+        raise ConfigError(f"{name} is made from {', '.join(missing)}: give --file {missing[0]}=PATH")
+    for problem in task.problems(split, root_seed, files):
         yield problem.id, problem.prompt
 
 
-def main() -> int:
-    """Run the command."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("training", help="task/split")
-    parser.add_argument("benchmarks", nargs="+", help="task/split each")
-    parser.add_argument("--file", action="append", default=[], metavar="KEY=PATH", help="where a raw file lies")
-    parser.add_argument("--root-seed", type=int, required=True)
-    parser.add_argument("--output", type=Path, required=True, help="JSON; the Markdown table goes beside it")
-    options = parser.parse_args()
-    files = {key: Path(path) for key, _, path in (each.partition("=") for each in options.file)}
-    try:
-        benchmarks = {name: _questions(name, files, options.root_seed) for name in options.benchmarks}
-        report = overlap(options.training, _questions(options.training, files, options.root_seed), benchmarks)
-        write_text(options.output.with_suffix(".md"), as_text(report))
-        write_json(options.output, report)
-    except KeyError as error:
-        print(f"give --file {error.args[0]}=PATH: a split is made from that file", file=sys.stderr)
-        return 1
-    except (ConfigError, DataError, StoreError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+def _file(text: str) -> tuple[str, Path]:
+    key, equals, path = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"expected KEY=PATH, got {text!r}")
+    return key, Path(path)
+
+
+def main() -> None:
+    """Read arguments, compare, write."""
+    arguments = parser(__doc__)
+    arguments.add_argument("--training", required=True, help="task/split")
+    arguments.add_argument("--benchmarks", nargs="+", required=True, help="task/split each")
+    arguments.add_argument("--file", action="append", type=_file, default=[], help="KEY=PATH of a raw file")
+    arguments.add_argument("--output", type=Path, required=True, help="JSON; a Markdown table is written beside it")
+    given = arguments.parse_args()
+    seed, files = load_study(given.config).root_seed, dict(given.file)
+    benchmarks = {name: _questions(name, files, seed) for name in given.benchmarks}
+    report = overlap(given.training, _questions(given.training, files, seed), benchmarks)
+    write_text(given.output.with_suffix(".md"), as_text(report))
+    write_json(given.output, report)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

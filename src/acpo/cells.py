@@ -1,9 +1,10 @@
 """Cell names: `{suite}_{method}_{regime}`, or `{suite}_base` for the untrained model."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from acpo.config import ConfigError, Study, digest, nearest
+from acpo.config import ConfigError, Study, nearest
 
 BASE = "base"
 
@@ -40,7 +41,7 @@ class CellNames:
             if other != cell:
                 raise ConfigError(f"cell name {cell!s} is both {other} and {cell}: rename a suite or a method")
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self._cells)
 
     def parse(self, name: str) -> Cell:
@@ -73,23 +74,45 @@ def cell_seeds(study: Study, cell: Cell) -> list[int]:
 
 
 def resolve(study: Study, cell: Cell) -> dict[str, Any]:
-    """Return all of the configuration that a cell's results depend on, and nothing else.
+    """Return all of the configuration that a cell's training depends on, and nothing else.
 
-    Two studies that resolve a cell equally give it equal results, so its digest decides what is re-run.
+    Two studies that resolve a cell equally train it equally, so a digest of this decides what is trained again:
+    a new label, benchmark or neighbour changes nothing.
     """
     suite = study.suites[cell.suite]
-    resolved: dict[str, Any] = {
+    resolved = {
         "root_seed": study.root_seed,
-        "suite": {"name": cell.suite, **suite.model_dump(mode="json", exclude={"label", "note", "regimes", "resources"})},
+        "task": suite.task,
+        "train_split": suite.train_split,
         "model": study.models[suite.model].model_dump(mode="json", exclude={"label"}),
+        "engine": suite.engine.model_dump(mode="json"),
+        "longest": [suite.training.max_prompt_tokens, suite.training.max_response_tokens],
     }
-    if cell.regime is not None:
-        regime = study.regime(cell.suite, cell.regime)
-        resolved["method"] = study.methods[cell.method].model_dump(mode="json", exclude={"label"})
-        resolved["regime"] = regime.model_dump(mode="json", exclude={"label"})
-    return resolved
+    if cell.regime is None:
+        return resolved
+    method = study.methods[cell.method]
+    sources = {source.method: study.methods[source.method] for source in method.measured.values()}
+    return resolved | {
+        "training": suite.training.model_dump(mode="json"),
+        "validation": suite.validation.model_dump(mode="json"),
+        "token_store": suite.token_store.model_dump(mode="json"),
+        "regime": study.regime(cell.suite, cell.regime).model_dump(mode="json", exclude={"label"}),
+        "method": method.model_dump(mode="json", exclude={"label"}),
+        "measured_on": {name: source.model_dump(mode="json", exclude={"label"}) for name, source in sources.items()},
+    }
 
 
-def fingerprint(study: Study, cell: Cell) -> str:
-    """Hash what a cell's results depend on (see `resolve`)."""
-    return digest(resolve(study, cell))
+def resolve_evaluation(study: Study, cell: Cell) -> dict[str, Any]:
+    """Return all of the configuration that sampling a cell's checkpoints depends on."""
+    suite = study.suites[cell.suite]
+    benchmarks = {
+        name: benchmark.model_dump(mode="json", exclude={"label"}) for name, benchmark in suite.benchmarks.items()
+    }
+    return {
+        "root_seed": study.root_seed,
+        "engine": suite.engine.model_dump(mode="json"),
+        "benchmarks": benchmarks,
+        "temperature": suite.training.temperature,
+        "top_p": suite.training.top_p,
+        "max_response_tokens": suite.training.max_response_tokens,
+    }

@@ -3,7 +3,7 @@
 import difflib
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,7 +22,9 @@ from pydantic import (
 )
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$")]
-Fraction = Annotated[float, Field(ge=0, le=1)]
+Decay = Annotated[float, Field(ge=0, lt=1)]
+Zero = Annotated[float, Field(ge=0, le=0)]
+One = Annotated[float, Field(ge=1, le=1)]
 
 
 class ConfigError(Exception):
@@ -39,7 +41,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 class Strict(BaseModel):
     """A config section: unknown keys are refused with the nearest known one named."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -96,12 +98,12 @@ class SupervisedStart(Strict):
     batch_size: PositiveInt
     learning_rate: PositiveFloat
     warmup_steps: NonNegativeInt
-    adam_betas: tuple[Fraction, Fraction]
+    adam_betas: tuple[Decay, Decay]
     weight_decay: NonNegativeFloat
 
 
 class BuiltModel(Strict):
-    """A small Qwen2-shaped model that the study makes itself."""
+    """A small Llama-shaped model that the study makes itself."""
 
     source: Literal["built"]
     label: str
@@ -157,20 +159,20 @@ class Training(Strict):
     """Reinforcement learning, the same for every method of a suite."""
 
     learning_rate: PositiveFloat
-    adam_betas: tuple[Fraction, Fraction]
+    adam_betas: tuple[Decay, Decay]
     weight_decay: NonNegativeFloat
     gradient_clip: PositiveFloat
     group_size: Annotated[int, Field(ge=2)]
     temperature: PositiveFloat
-    top_p: Literal[1.0]
+    top_p: One
     max_prompt_tokens: PositiveInt
     max_response_tokens: PositiveInt
     epochs: PositiveInt | None = None
     prompts: PositiveInt | None = None
     validation_every: PositiveInt
     checkpoint_every: PositiveInt
-    kl_coefficient: Literal[0.0]
-    entropy_coefficient: Literal[0.0]
+    kl_coefficient: Zero
+    entropy_coefficient: Zero
 
     @model_validator(mode="after")
     def _one_budget(self) -> "Training":
@@ -217,7 +219,6 @@ class Suite(Strict):
     benchmarks: dict[Name, Benchmark]
     token_store: TokenStore
     resources: Resources
-    selection: str | None = None
 
 
 class Grid(Strict):
@@ -248,6 +249,13 @@ class Study(Strict):
             _require(suite.model, self.models, f"suites.{key}.model")
             for regime in suite.regimes:
                 _require(regime, self.regimes, f"suites.{key}.regimes")
+            for regime in self.regimes:
+                prompts, size = suite.training.prompts, self.regime(key, regime).train_batch_size
+                if prompts is not None and prompts < size:
+                    raise ValueError(
+                        f"suites.{key}.training.prompts: {prompts} are less than one rollout of regime {regime!r} "
+                        f"({size}): give more"
+                    )
         for key, method in self.methods.items():
             for parameter, source in method.measured.items():
                 _require(source.method, self.methods, f"methods.{key}.measured.{parameter}.method")
@@ -284,7 +292,7 @@ def parse_study(values: Mapping[str, Any], origin: str = "the configuration") ->
     except ValidationError as error:
         lines = []
         for fault in error.errors():
-            key = ".".join(str(part) for part in fault["loc"])
+            key = _key_path(fault["loc"], values, missing=fault["type"] == "missing")
             given = fault["input"]
             shown = f" (given: {given!r})" if isinstance(given, str | int | float | bool) else ""
             message = fault["msg"].removeprefix("Value error, ")
@@ -292,18 +300,38 @@ def parse_study(values: Mapping[str, Any], origin: str = "the configuration") ->
         raise ConfigError("\n".join(lines)) from error
 
 
+def _key_path(parts: Sequence[str | int], values: Any, missing: bool) -> str:
+    """Join a fault's place as it stands in the file: without the tags that pydantic adds for a chosen section."""
+    path = []
+    for number, part in enumerate(parts):
+        last = number == len(parts) - 1
+        index = isinstance(values, list | tuple) and isinstance(part, int) and part < len(values)
+        if index or (isinstance(values, Mapping) and part in values):
+            values = values[part]
+        elif not (last and missing) and part != "[key]":
+            continue
+        path.append(str(part))
+    return ".".join(path)
+
+
 def load_study(path: Path) -> Study:
     """Read and check a study from a YAML or JSON file.
 
     Raises:
-        ConfigError: missing file, broken YAML, or a fault in its content.
+        ConfigError: missing or unreadable file, broken YAML, or a fault in its content.
     """
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        # YAML 1.1 reads the JSON number 1e-08 as text.
+        values = json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)
     except FileNotFoundError as error:
         raise ConfigError(f"{path}: no such file") from error
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{path}: not valid JSON: {error}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error})") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not valid YAML: {error}") from error
+        raise ConfigError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from error
     if not isinstance(values, Mapping):
         raise ConfigError(f"{path}: expected a mapping of sections, found {type(values).__name__}")
     return parse_study(values, str(path))

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from collections.abc import Callable
 from types import TracebackType
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -23,7 +22,12 @@ class Progress:
 
     def __enter__(self) -> "Progress":
         if sys.stderr.isatty():
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+            )
             self._bar = Bar(*columns, TextColumn("{task.fields[facts]}"))
             self._task = self._bar.add_task(self._name, total=self._steps, completed=self._done, facts="")
             self._bar.start()
@@ -35,12 +39,12 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def advance(self, tokens: int, facts: Callable[[], dict[str, float]]) -> None:
+    def advance(self, tokens: int, **facts: float) -> None:
         """Count one step.
 
         Args:
             tokens: Tokens that the step took.
-            facts: Gives numbers worth showing; called only when a line is shown.
+            facts: Numbers worth showing.
         """
         self._done += 1
         self._tokens += tokens
@@ -49,10 +53,14 @@ class Progress:
         if not finished and seconds - self._last_line < (0.5 if self._bar else SECONDS_BETWEEN_LINES):
             return
         self._last_line = seconds
-        shown = " ".join(f"{key} {value:.4g}" for key, value in facts().items())
+        shown = " ".join(f"{key} {value:.4g}" for key, value in facts.items())
         shown = f"{self._tokens / seconds:,.0f} {self._unit}/s {shown}"
         if self._bar is not None:
             self._bar.update(self._task, completed=self._done, facts=shown)
         else:
             left = seconds / (self._done - self._started_at) * (self._steps - self._done)
-            print(f"{self._name}: {self._done}/{self._steps}, {left:.0f} s left, {shown}", file=sys.stderr, flush=True)
+            print(
+                f"{self._name}: {self._done}/{self._steps}, {left:.0f} s left, {shown}",
+                file=sys.stderr,
+                flush=True,
+            )

@@ -10,11 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from acpo.config import digest
+from acpo.cells import Cell
+from acpo.config import Study, digest
 from acpo.results import Provenance
 
 PACKAGES = ("torch", "transformers", "numpy", "pandas", "pyarrow", "scipy", "snakemake", "safetensors")
@@ -25,7 +26,11 @@ def _strip_docstrings(tree: ast.AST) -> None:
     for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
                 node.body = node.body[1:]
 
 
@@ -37,7 +42,7 @@ def _module_file(module: str) -> Path | None:
     return None
 
 
-@lru_cache(maxsize=None)
+@cache
 def _meaning(module: str) -> tuple[str, frozenset[str]]:
     """Hash a module's syntax tree and list the modules of this package that it imports."""
     file = _module_file(module)
@@ -79,6 +84,29 @@ def code_hash(modules: Iterable[str]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+def training_modules(study: Study, cell: Cell) -> list[str]:
+    """List the modules whose code decides what a run of this cell gives: engine, task and objective.
+
+    A module that this version does not have is left out: the job that needs it says so.
+    """
+    suite = study.suites[cell.suite]
+    wanted = [f"acpo.engines.{suite.engine.name}.engine", f"acpo.tasks.{suite.task}"]
+    if not cell.is_base:
+        wanted.append(f"acpo.objectives.{study.methods[cell.method].objective}")
+    return [name for name in wanted if _module_file(name)]
+
+
+def dataset_modules(task: str) -> list[str]:
+    """List the modules whose code decides a formatted data set (see `training_modules`)."""
+    return ["acpo.datasets", *(name for name in [f"acpo.tasks.{task}"] if _module_file(name))]
+
+
+def grading_modules(study: Study, cell: Cell) -> list[str]:
+    """List the modules whose code decides the verdicts of a cell (see `training_modules`)."""
+    tasks = {f"acpo.tasks.{benchmark.task}" for benchmark in study.suites[cell.suite].benchmarks.values()}
+    return ["acpo.evaluation", *sorted(name for name in tasks if _module_file(name))]
+
+
 def file_hash(path: Path) -> str:
     """Return the sha256 of a file's content."""
     with path.open("rb") as handle:
@@ -115,7 +143,11 @@ class Clock:
         return time.perf_counter() - self._start
 
     def provenance(
-        self, configuration: dict[str, Any], modules: Iterable[str], data_hashes: dict[str, str], device: str = "cpu"
+        self,
+        configuration: dict[str, Any],
+        modules: Iterable[str],
+        data_hashes: dict[str, str],
+        device: str = "cpu",
     ) -> Provenance:
         """Describe a finished step.
 

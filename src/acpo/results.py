@@ -1,4 +1,4 @@
-"""The schema of what the pipeline keeps: runs, samples, verdicts and cells (described in `docs/results.md`)."""
+"""The schemas of what the pipeline keeps: runs, samples, verdicts, cells (see `docs/results.md`)."""
 
 from typing import Any, Literal
 
@@ -75,7 +75,7 @@ class SeedScore(Record):
 class CheckpointScore(Record):
     """One kind of checkpoint (`last` or `best`) over the training seeds.
 
-    `seed_sd` (ddof 1) and `seed_standard_error` are None with a single seed: nothing is known about the spread.
+    `seed_sd` (ddof 1) and `seed_standard_error` are None with a single seed: its spread is unknown.
     """
 
     seeds: list[SeedScore]
@@ -91,11 +91,15 @@ class BenchmarkScore(Record):
     questions: int
     k: int
     grader_version: str
-    checkpoints: dict[Literal["last", "best"], CheckpointScore]
+    checkpoints: dict[str, CheckpointScore]
 
 
 class CellResult(Record):
-    """`results/<cell>.json`."""
+    """`results/<cell>.json`.
+
+    `updates_per_rollout` counts optimizer steps, None for the base model: a method of several passes makes more than
+    its regime's off-policy degree.
+    """
 
     schema_version: Literal[1] = 1
     cell: str
@@ -103,6 +107,7 @@ class CellResult(Record):
     method: str
     regime: str | None
     benchmarks: dict[str, BenchmarkScore]
+    updates_per_rollout: float | None
     run_wall_seconds: dict[int, float]
     provenance: Provenance
 

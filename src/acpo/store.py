@@ -137,7 +137,7 @@ def write_table(path: Path, frame: pd.DataFrame, schema: pa.Schema | None = None
     """Write a data frame as parquet, atomically, with the same bytes for the same content."""
     table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False).replace_schema_metadata(None)
     with atomic_file(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+        pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
 
 
 def read_table(path: Path, schema: pa.Schema | None = None) -> pd.DataFrame:
@@ -146,7 +146,7 @@ def read_table(path: Path, schema: pa.Schema | None = None) -> pd.DataFrame:
     Raises:
         StoreError: missing, truncated or of another schema; names the file and the column.
     """
-    table = _read(path, lambda: pq.read_table(path))
+    table = _read(path, lambda: pq.read_table(path, page_checksum_verification=True))
     for field in schema or ():
         if field.name not in table.column_names or table.schema.field(field.name).type != field.type:
             found = table.schema.field(field.name).type if field.name in table.column_names else "no such column"

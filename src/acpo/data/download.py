@@ -123,7 +123,7 @@ def _copy(response: http.client.HTTPResponse, handle: IO[bytes], part: Path, sta
                 handle.flush()
             except OSError as error:
                 raise _disk_error(part, error) from error
-            progress.advance(len(piece), dict)
+            progress.advance(len(piece))
 
 
 def _disk_error(part: Path, error: OSError) -> StoreError:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 
@@ -99,7 +99,7 @@ class Plan:
 class _Kept:
     """What passed the filters, and the counts of what did not."""
 
-    rows: list[dict[str, object]] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
     seen: dict[str, str] = field(default_factory=dict)
@@ -140,6 +140,8 @@ def format_split(plan: Plan, files: Mapping[str, Path], output: Path) -> DataMan
     kept = _filter(task, plan, task.problems(plan.split, plan.root_seed, files))
     if not kept.rows:
         raise DataError(f"{plan.task}/{plan.split}: no rows are left; dropped: {dict(kept.dropped) or 'none'}")
+    if len({row["extra_info"]["id"] for row in kept.rows}) != len(kept.rows):
+        raise DataError(f"{plan.task}/{plan.split}: two problems share an id; fetch the files again")
     write_table(output, pd.DataFrame(kept.rows), DATA_SCHEMA)
     manifest = _manifest(task, plan, kept, {key: files[key] for key in keys})
     write_json(output.with_suffix(".manifest.json"), manifest)
@@ -164,7 +166,7 @@ def _filter(task: Task, plan: Plan, problems: Iterator[Problem]) -> _Kept:
             turns = messages(fitting.prompt, task.instruction, style)
             kept.rows.append(_row(task, plan, fitting, turns, len(kept.rows)))
             if plan.limit is not None:
-                progress.advance(1, dict)
+                progress.advance(1)
     return kept
 
 
@@ -191,9 +193,9 @@ def _fitting(problem: Problem, write: Callable[[str], list[Message]], plan: Plan
     return problem.shorten(fits) if problem.shorten is not None else None
 
 
-def _row(task: Task, plan: Plan, problem: Problem, turns: list[Message], index: int) -> dict[str, object]:
+def _row(task: Task, plan: Plan, problem: Problem, turns: list[Message], index: int) -> dict[str, Any]:
     return {
-        "data_source": f"{plan.task}/{plan.split}",
+        "data_source": plan.task,
         "prompt": turns,
         "ability": task.ability,
         "reward_model": {"style": "rule", "ground_truth": problem.gold},
@@ -202,7 +204,7 @@ def _row(task: Task, plan: Plan, problem: Problem, turns: list[Message], index: 
 
 
 def _manifest(task: Task, plan: Plan, kept: _Kept, files: Mapping[str, Path]) -> DataManifest:
-    ids = "\n".join(str(row["extra_info"]["id"]) for row in kept.rows)  # type: ignore[index]
+    ids = "\n".join(str(row["extra_info"]["id"]) for row in kept.rows)
     return DataManifest(
         task=plan.task,
         split=plan.split,

@@ -5,12 +5,13 @@ from pathlib import Path
 
 from acpo.data.registry import Source
 from acpo.provenance import file_hash
+from acpo.store import StoreError
 
 _PAGE_STARTS = (b"<!doctype", b"<html", b"<head", b"<?xml")
 _LFS_START = b"version https://git-lfs"
 
 
-class DataError(Exception):
+class DataError(StoreError):
     """A data file is missing, damaged or not the pinned one; the message names it and says what to do."""
 
 

@@ -14,6 +14,10 @@ from acpo.config import ConfigError, Study
 from acpo.tasks.base import Problem
 
 
+class EngineError(Exception):
+    """Training or sampling gave something impossible; the message says what and where."""
+
+
 @dataclass(frozen=True)
 class TrainingJob:
     """One training run: what to train, from what, on what, to where.
@@ -46,9 +50,19 @@ class Engine(ABC):
 
     @abstractmethod
     def sample(
-        self, study: Study, cell: Cell, checkpoint: Path, benchmark: str, problems: Sequence[Problem], seed: int
+        self,
+        study: Study,
+        cell: Cell,
+        checkpoint: Path,
+        benchmark: str,
+        problems: Sequence[Problem],
+        seed: int,
     ) -> pd.DataFrame:
-        """Sample a benchmark's questions; returns the columns question, sample, response, response_tokens, finish_reason."""
+        """Sample a benchmark's questions.
+
+        Returns:
+            The columns question, sample, response, response_tokens and finish_reason (`stop` or `length`).
+        """
 
 
 def engine_names() -> list[str]:

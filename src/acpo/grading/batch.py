@@ -68,7 +68,7 @@ def grade_all(task: Task, work: Iterable[tuple[str, str]], total: int, released:
             for verdict in verdicts:
                 counts["right"] += verdict.correct
                 counts["limit"] += verdict.reason in ("timeout", "memory", "crashed")
-                progress.advance(1, lambda: {key: float(value) for key, value in counts.items()})
+                progress.advance(1, **{key: float(value) for key, value in counts.items()})
                 yield verdict
 
 

@@ -105,9 +105,7 @@ class Objective(ABC):
         if stage not in self.stages:
             raise ValueError(f"{type(self).__name__}: stage {stage!r} is not one of {', '.join(self.stages)}")
         terms = self.terms(batch, statistics, stage)
-        weights = response_weights(
-            self.parameters.aggregation, terms.length, statistics.responses, terms.tokens
-        )
+        weights = response_weights(self.parameters.aggregation, terms.length, statistics.responses, terms.tokens)
         value = (terms.loss * weights.unsqueeze(1).to(terms.loss.dtype)).sum()
         return Loss(value, measure(batch, terms))
 

@@ -104,8 +104,4 @@ def clipped_terms(
 
 def as_width(width: float | Tensor, like: Tensor) -> Tensor:
     """A clip width as a tensor of the shape and dtype of `like`."""
-    return (
-        torch.full_like(like, width, requires_grad=False)
-        if isinstance(width, float)
-        else width.to(like.dtype)
-    )
+    return torch.full_like(like, width, requires_grad=False) if isinstance(width, float) else width.to(like.dtype)

@@ -59,11 +59,7 @@ def _classes() -> dict[str, type[Objective]]:
     for module in pkgutil.iter_modules(importlib.import_module(_PACKAGE).__path__):
         loaded = importlib.import_module(f"{_PACKAGE}.{module.name}")
         for value in vars(loaded).values():
-            if (
-                inspect.isclass(value)
-                and issubclass(value, Objective)
-                and value.__module__ == loaded.__name__
-            ):
+            if inspect.isclass(value) and issubclass(value, Objective) and value.__module__ == loaded.__name__:
                 if inspect.isabstract(value):
                     continue
                 if module.name in found:

@@ -47,9 +47,7 @@ class EntropySelection(Objective):
 
     def own_values(self, batch: TokenBatch) -> Tensor:
         """Scores of all response tokens, when they are ranked over the batch."""
-        return (
-            self.score(batch)[batch.mask] if self.parameters.scope == "batch" else super().own_values(batch)
-        )
+        return self.score(batch)[batch.mask] if self.parameters.scope == "batch" else super().own_values(batch)
 
     @override
     def terms(self, batch: TokenBatch, statistics: Statistics, stage: str) -> TokenTerms:

@@ -3,7 +3,7 @@
 import importlib
 import pkgutil
 
-from acpo.config import ConfigError, nearest
+from acpo.config import ConfigError
 from acpo.tasks.base import Task
 
 _NOT_TASKS = {"base"}
@@ -18,8 +18,11 @@ def load_task(name: str) -> Task:
     """Return the task in `acpo/tasks/<name>.py`.
 
     Raises:
-        ConfigError: no such task; names the nearest.
+        ConfigError: this version does not have it.
     """
     if name not in task_names():
-        raise ConfigError(f"unknown task {name!r}; {nearest(name, task_names())}")
+        raise ConfigError(
+            f"the task {name!r} is not part of this version (it has: {', '.join(task_names())}): "
+            "choose a suite whose task is"
+        )
     return importlib.import_module(f"{__name__}.{name}").TASK

@@ -91,4 +91,4 @@ class EmbeddedTask(Task):
 
     @abstractmethod
     def demonstration(self, problem: Problem, generator: np.random.Generator) -> str:
-        """Write one imperfect response to learn the format from; it ends with an end word."""
+        """Write one imperfect response to learn the format from; without an end word it is as long as the limit."""

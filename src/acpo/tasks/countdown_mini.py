@@ -8,7 +8,7 @@ before it. All 2,915 puzzles of three numbers from 1 to 10 with a reachable targ
 import hashlib
 import itertools
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -28,21 +28,21 @@ Line = tuple[str, int]
 
 
 def apply(left: int, operator: str, right: int) -> int | None:
-    """Return `left operator right` where it is a whole number from 0 to 100, else None."""
+    """Return `left operator right` where it is a whole number from 0 to 100, else None (also of no operator)."""
     if operator == "+":
         value = left + right
     elif operator == "-":
         value = left - right
     elif operator == "*":
         value = left * right
-    elif right == 0 or left % right:
-        return None
-    else:
+    elif operator == "/" and right and left % right == 0:
         value = left // right
+    else:
+        return None
     return value if 0 <= value <= LARGEST_VALUE else None
 
 
-@lru_cache(maxsize=None)
+@cache
 def legal_lines(numbers: tuple[int, ...]) -> tuple[Line, ...]:
     """List every legal trial of three numbers as (text without its verdict word, result), sorted."""
     lines = set()
@@ -54,13 +54,12 @@ def legal_lines(numbers: tuple[int, ...]) -> tuple[Line, ...]:
             for left, right in ((middle, third), (third, middle)):
                 result = apply(left, next_operator, right)
                 if result is not None:
-                    lines.add(
-                        (f"{first} {operator} {second} = {middle} , {left} {next_operator} {right} = {result}", result)
-                    )
+                    start = f"{first} {operator} {second} = {middle}"
+                    lines.add((f"{start} , {left} {next_operator} {right} = {result}", result))
     return tuple(sorted(lines))
 
 
-@lru_cache(maxsize=None)
+@cache
 def all_puzzles() -> tuple[tuple[tuple[int, ...], int], ...]:
     """List every puzzle as (numbers in ascending order, target)."""
     triples = itertools.combinations_with_replacement(range(1, LARGEST_NUMBER + 1), 3)
@@ -75,7 +74,7 @@ class CountdownMini(EmbeddedTask):
     """The embedded engine's default task."""
 
     ability = "countdown"
-    grader_version = "countdown_mini-1"
+    grader_version = "countdown_mini-2"
     vocabulary = (*map(str, range(LARGEST_VALUE + 1)), *"+-*/=,", "to", ">", "no", "yes")
     end_words = frozenset({"yes"})
 
@@ -93,7 +92,7 @@ class CountdownMini(EmbeddedTask):
             yield Problem(id=puzzle, prompt=f"{puzzle} >", gold=puzzle)
 
     def demonstration(self, problem: Problem, generator: np.random.Generator) -> str:
-        """Write an imperfect search: random legal trials, some of which solve the puzzle, some claimed wrongly."""
+        """Write an imperfect search: random legal trials, some solving, some claimed wrongly."""
         numbers, target = _read_gold(problem.gold)
         lines = legal_lines(numbers)
         solving = [line for line in lines if line[1] == target]
@@ -119,9 +118,7 @@ class CountdownMini(EmbeddedTask):
         return Verdict(*_check_trial(trial, *_read_gold(gold), answer))
 
 
-def _check_trial(
-    trial: list[str], numbers: tuple[int, ...], target: int, answer: str
-) -> tuple[bool, str, str]:
+def _check_trial(trial: list[str], numbers: tuple[int, ...], target: int, answer: str) -> tuple[bool, str, str]:
     values = [trial[i] for i in (0, 2, 4, 6, 8, 10)]
     if not all(word.isascii() and word.isdecimal() and len(word) <= 3 for word in values):
         return False, answer, "not a number"

@@ -65,7 +65,7 @@ def test_math_benchmarks_format_from_the_real_files(split, mirror, tmp_path):
     assert (manifest.rows, manifest.dropped) == (BENCHMARKS[split], {})
     frame = read_table(tmp_path / "out.parquet", DATA_SCHEMA)
     assert len(frame) == manifest.rows
-    assert frame.data_source.unique().tolist() == [f"math/{split}"]
+    assert frame.data_source.unique().tolist() == ["math"]
     assert [row["index"] for row in frame.extra_info] == list(range(manifest.rows))
     assert len({row["id"] for row in frame.extra_info}) == manifest.rows
     assert manifest == read_json(tmp_path / "out.manifest.json", DataManifest)

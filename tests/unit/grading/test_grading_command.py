@@ -67,7 +67,7 @@ def test_golds_of_a_table_may_be_lists(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--task", "maths", "--pred", "1", "--gold", "1"), "did you mean 'math'"),
+        (("--task", "maths", "--pred", "1", "--gold", "1"), "'maths' is not part of this version"),
         (("--task", "math", "--input", "nowhere.jsonl", "--output", "out.jsonl"), "nowhere.jsonl"),
         (("--task", "countdown", "--pred", "1", "--gold", "not json"), "Error"),
     ],

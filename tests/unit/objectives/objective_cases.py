@@ -52,10 +52,7 @@ RELEASED = {
 BATCH_SCOPE = {"scope": "batch"}
 VARIANTS = [
     *((name, {}) for name in PAPER),
-    *(
-        ("acpo", change)
-        for change in ({"bins": 4}, {"bins": 6}, {"probability": "current"}, {"dual_clip": 3.0})
-    ),
+    *(("acpo", change) for change in ({"bins": 4}, {"bins": 6}, {"probability": "current"}, {"dual_clip": 3.0})),
     ("cispo", GATE),
     ("high_entropy", BATCH_SCOPE),
     ("low_entropy", BATCH_SCOPE),
@@ -145,9 +142,7 @@ def evaluate(objective: Objective, batch: TokenBatch, stage: str | None = None) 
 def rows(batch: TokenBatch, start: int, stop: int) -> TokenBatch:
     """Responses start..stop-1 as a micro-batch of its own."""
     s = slice(start, stop)
-    return batch_of(
-        batch.log_prob[s], batch.old_log_prob[s], batch.mask[s], batch.advantage[s], batch.entropy[s]
-    )
+    return batch_of(batch.log_prob[s], batch.old_log_prob[s], batch.mask[s], batch.advantage[s], batch.entropy[s])
 
 
 def split(batch: TokenBatch, size: int) -> list[TokenBatch]:
@@ -156,9 +151,7 @@ def split(batch: TokenBatch, size: int) -> list[TokenBatch]:
     return [rows(batch, start, min(start + size, count)) for start in range(0, count, size)]
 
 
-def accumulate(
-    objective: Objective, ranks: Sequence[Sequence[TokenBatch]], stage: str | None = None
-) -> Outcome:
+def accumulate(objective: Objective, ranks: Sequence[Sequence[TokenBatch]], stage: str | None = None) -> Outcome:
     """Losses, gradients and metrics summed over the micro-batches of all ranks."""
     total, gradients, metrics = 0.0, [], None
     for batches, statistics in zip(ranks, pooled_statistics(objective, ranks), strict=True):
@@ -201,9 +194,7 @@ def widened(batch: TokenBatch, junk: float) -> TokenBatch:
         return torch.cat([torch.where(batch.mask, x.detach(), junk), extra], dim=1)
 
     mask = torch.cat([batch.mask, torch.zeros_like(batch.mask)], dim=1)
-    return batch_of(
-        wide(batch.log_prob), wide(batch.old_log_prob), mask, batch.advantage, wide(batch.entropy)
-    )
+    return batch_of(wide(batch.log_prob), wide(batch.old_log_prob), mask, batch.advantage, wide(batch.entropy))
 
 
 def empty_batch(responses: int = 2, tokens: int = 10) -> TokenBatch:

@@ -51,9 +51,7 @@ def test_l17_a_reward_that_is_not_finite_is_left_out():
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(
     st.lists(
-        st.tuples(
-            st.integers(0, 3), st.sampled_from([0.0, 1.0, 0.1, 0.3, 1e-6, 1 + 1e-6, 1 - 2e-6, math.nan])
-        ),
+        st.tuples(st.integers(0, 3), st.sampled_from([0.0, 1.0, 0.1, 0.3, 1e-6, 1 + 1e-6, 1 - 2e-6, math.nan])),
         min_size=1,
         max_size=24,
     )

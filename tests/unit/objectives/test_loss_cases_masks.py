@@ -170,12 +170,12 @@ def test_l09_both_probabilities_zero_is_a_ratio_of_one():
 
 
 def test_l09_the_clamp_bounds_the_ratio():
-    batch = batch_of(
-        torch.zeros(1, 1), torch.full((1, 1), -200.0), torch.ones(1, 1, dtype=torch.bool), -torch.ones(1)
-    )
+    batch = batch_of(torch.zeros(1, 1), torch.full((1, 1), -200.0), torch.ones(1, 1, dtype=torch.bool), -torch.ones(1))
     outcome = evaluate(paper("dapo"), batch)
     assert outcome.value == pytest.approx(math.exp(20), rel=1e-6)
     assert outcome.gradient.item() == 0
+    terms = paper("dapo").terms(batch, paper("dapo").statistics(batch), "all")
+    assert terms.coefficient.item() == 0
 
 
 @every_variant

@@ -69,9 +69,7 @@ def test_l14_batch_scope_does_not_depend_on_the_split(name, aggregation, denomin
     ],
 )
 def test_l15_denominator_is_a_choice(scope, denominator, aggregation, loss):
-    objective = paper(
-        "high_entropy", ratio=0.4, scope=scope, denominator=denominator, aggregation=aggregation
-    )
+    objective = paper("high_entropy", ratio=0.4, scope=scope, denominator=denominator, aggregation=aggregation)
     outcome = evaluate(objective, entropy_batch())
     assert outcome.value == pytest.approx(loss, abs=1e-12)
     assert outcome.summary["tokens"] == 12
@@ -115,6 +113,6 @@ def test_ties_at_the_batch_threshold_are_kept_all_or_none():
 
     assert kept([0.0] * 8 + [1.0, 2.0], 0.3) == [8, 9]  # 2 is nearer to 3 than 10
     assert kept([3.0] + [1.0] * 3 + [0.0] * 6, 0.3) == [0, 1, 2, 3]  # 4 is nearer to 3 than 1
-    assert selected(
-        paper("high_entropy", ratio=0.3), from_probabilities(p, p, [1.0], entropy=[[1.0] * 10])
-    ) == [[0, 1, 2]]
+    assert selected(paper("high_entropy", ratio=0.3), from_probabilities(p, p, [1.0], entropy=[[1.0] * 10])) == [
+        [0, 1, 2]
+    ]

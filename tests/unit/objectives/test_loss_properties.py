@@ -31,9 +31,7 @@ thorough = settings(derandomize=True, deadline=None, max_examples=40)
 @every_variant
 @quick
 @given(seed=seeds, size=st.sampled_from([1, 2, 4]), cut=st.integers(1, 7), spread=st.sampled_from([0.1, 1.5]))
-def test_any_split_into_micro_batches_and_ranks_is_the_mini_batch(
-    name, change, aggregation, seed, size, cut, spread
-):
+def test_any_split_into_micro_batches_and_ranks_is_the_mini_batch(name, change, aggregation, seed, size, cut, spread):
     batch, objective = random_batch(seed, spread=spread), paper(name, **change, aggregation=aggregation)
     for stage in objective.stages:
         whole = evaluate(objective, batch, stage)

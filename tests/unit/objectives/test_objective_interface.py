@@ -11,6 +11,7 @@ from objective_cases import (
     RELEASED,
     evaluate,
     every_method,
+    from_probabilities,
     from_ratios,
     paper,
     random_batch,
@@ -42,9 +43,7 @@ def test_one_new_file_is_one_new_method(tmp_path: Path, monkeypatch):
         sys.modules.pop("acpo.objectives.unclipped", None)
 
 
-@pytest.mark.parametrize(
-    ("name", "nearest"), [("acpo2", "acpo"), ("highentropy", "high_entropy"), ("DAPO", "dapo")]
-)
+@pytest.mark.parametrize(("name", "nearest"), [("acpo2", "acpo"), ("highentropy", "high_entropy"), ("DAPO", "dapo")])
 def test_an_unknown_method_names_the_nearest(name, nearest):
     for call in (lambda: make_objective(name, {}), lambda: parameters_model(name)):
         with pytest.raises(ValueError, match=rf"unknown objective '{name}': did you mean '{nearest}'"):
@@ -61,9 +60,7 @@ def test_every_parameter_is_required_and_no_other_accepted(name):
             make_objective(name, rest)
     with pytest.raises(ValidationError, match=r"epsilon\n.*Extra inputs"):
         paper(name, epsilon=0.2)
-    assert make_objective(name, model.model_validate(PAPER[name])).parameters == model.model_validate(
-        PAPER[name]
-    )
+    assert make_objective(name, model.model_validate(PAPER[name])).parameters == model.model_validate(PAPER[name])
 
 
 @pytest.mark.parametrize(
@@ -127,6 +124,19 @@ def test_approx_kl_and_bins_by_hand():
     assert (logged["ratio_mean"], logged["ratio_max"]) == (pytest.approx(1.0), pytest.approx(2.0))
     assert (logged["clip_width_mean"], logged["clip_width_max"]) == pytest.approx((0.3, 0.3))
     assert logged["bin1/clip_width_low"] == pytest.approx(0.2)
+
+
+def test_maxima_ignore_padding():
+    # A padded slot has ratio 1, above every response token's here.
+    batch = from_probabilities([[0.5, 0.5]] * 2, [[0.4, 0.3], [0.2, 0.1]], [1.0, 1.0], [1, 2])
+    assert evaluate(paper("dapo"), batch).summary["ratio_max"] == pytest.approx(0.8)
+
+
+def test_lopti_threshold_belongs_to_the_second_pass():
+    batch = from_ratios([1.0], [1.0], old=0.5)
+    assert batch.behavior_prob.item() == 0.5
+    fractions = [evaluate(paper("ar_lopti"), batch, s).summary["selected_fraction"] for s in paper("ar_lopti").stages]
+    assert fractions == [0, 1]
 
 
 @every_method

@@ -148,7 +148,5 @@ def test_r10_one_outlier_saturates_the_width():
     rho = math.exp(20)
     assert logged["ratio_max"] == pytest.approx(rho)
     assert logged["bin1/ratio_std"] == pytest.approx((rho - 1) * math.sqrt(99) / 100, rel=1e-9)
-    assert logged["bin1/clip_width_high"] == pytest.approx(
-        0.2 + 3 * (rho - 1) * math.sqrt(99) / 100, rel=1e-9
-    )
+    assert logged["bin1/clip_width_high"] == pytest.approx(0.2 + 3 * (rho - 1) * math.sqrt(99) / 100, rel=1e-9)
     assert evaluate(paper("acpo"), batch).summary["bin1/clip_width_high"] == 3

@@ -1,1 +1,1 @@
-"""The embedded engine: a Qwen2-shaped model, its sampler and its trainer, for one CPU thread."""
+"""The embedded engine: a Llama-shaped model, its sampler and its trainer, for one CPU thread."""

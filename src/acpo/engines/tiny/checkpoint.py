@@ -20,7 +20,7 @@ KEPT_STATES = 2
 
 
 def architecture_of(directory: Path) -> Architecture:
-    """Read the sizes of a transformers Qwen2 checkpoint.
+    """Read the sizes of a transformers Llama checkpoint.
 
     Raises:
         StoreError: no config, or one that this engine cannot run.
@@ -32,10 +32,10 @@ def architecture_of(directory: Path) -> Architecture:
             config["vocab_size"], config["hidden_size"], config["num_hidden_layers"], config["num_attention_heads"],
             config["num_key_value_heads"], config["intermediate_size"], config["max_position_embeddings"],
         )  # fmt: skip
-    except (OSError, ValueError, KeyError) as error:
-        raise StoreError(f"{path}: not the config of a Qwen2 checkpoint ({error})") from error
-    if config.get("model_type") != "qwen2" or config.get("tie_word_embeddings"):
-        raise StoreError(f"{path}: the embedded engine runs untied Qwen2 models only")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"{path}: not the config of a Llama checkpoint ({error})") from error
+    if config.get("model_type") != "llama" or config.get("tie_word_embeddings"):
+        raise StoreError(f"{path}: the embedded engine runs untied Llama models only")
     return sizes
 
 
@@ -85,7 +85,10 @@ class TrainingState:
 
 
 def save_state(directory: Path, state: TrainingState, fingerprint: str) -> None:
-    """Write a state to `directory/rollout_<n>`, whole or not at all, and drop all but the newest two."""
+    """Write a state to `directory/rollout_<n>`, whole or not at all, and keep it and the one before it only.
+
+    Later ones can only be damaged or another configuration's: `load_newest_state` passed them over.
+    """
     with atomic_directory(directory / f"rollout_{state.rollout:06d}") as temporary:
         parts = {"policy": state.weights, "optimizer": state.optimizer, "best": state.best_weights}
         tensors = {f"{part}/{name}": tensor for part, content in parts.items() for name, tensor in content.items()}
@@ -96,8 +99,11 @@ def save_state(directory: Path, state: TrainingState, fingerprint: str) -> None:
         scalars = {key: getattr(state, key) for key in _SCALARS}
         manifest = {"fingerprint": fingerprint, "files": hashes, **scalars}
         (temporary / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
-    for old in _states(directory)[KEPT_STATES:]:
-        shutil.rmtree(old)
+    states = _states(directory)
+    kept = [path for path in states if path.name <= f"rollout_{state.rollout:06d}"][:KEPT_STATES]
+    for path in states:
+        if path not in kept:
+            shutil.rmtree(path)
 
 
 _SCALARS = ("rollout", "update", "response_tokens", "best_rollout", "best_validation")
@@ -115,7 +121,7 @@ def load_newest_state(directory: Path, fingerprint: str) -> tuple[TrainingState 
     Returns:
         The state (None: start from the beginning), and a warning for each state passed over.
     """
-    warnings = []
+    warnings: list[str] = []
     for path in _states(directory):
         try:
             return _load_state(path, fingerprint), warnings

@@ -1,8 +1,9 @@
-"""A Qwen2 decoder as plain functions on named weights.
+"""A Llama decoder as plain functions on named weights.
 
-The names, shapes and arithmetic are those of transformers' `Qwen2ForCausalLM` (float32, untied head), so that a
+The names, shapes and arithmetic are those of transformers' `LlamaForCausalLM` (float32, untied head), so that a
 checkpoint of either loads in the other. Here because training and sampling a model this small is bound by the
-overhead that a general library must have: this one is several times faster on a CPU thread.
+overhead that a general library must have: this one is several times faster on a CPU thread. Not Qwen2, whose
+checkpoints `AutoTokenizer` gives a tokenizer of their own that splits words differently.
 """
 
 from collections.abc import Mapping
@@ -55,7 +56,6 @@ def weight_shapes(sizes: Architecture) -> dict[str, tuple[int, ...]]:
         prefix = f"model.layers.{layer}"
         for name, rows in (("q", sizes.hidden), ("k", key_value), ("v", key_value)):
             shapes[f"{prefix}.self_attn.{name}_proj.weight"] = (rows, sizes.hidden)
-            shapes[f"{prefix}.self_attn.{name}_proj.bias"] = (rows,)
         shapes[f"{prefix}.self_attn.o_proj.weight"] = (sizes.hidden, sizes.hidden)
         shapes[f"{prefix}.mlp.gate_proj.weight"] = (sizes.feed_forward, sizes.hidden)
         shapes[f"{prefix}.mlp.up_proj.weight"] = (sizes.feed_forward, sizes.hidden)
@@ -68,14 +68,12 @@ def weight_shapes(sizes: Architecture) -> dict[str, tuple[int, ...]]:
 
 
 def initial_weights(sizes: Architecture, seed: int) -> Weights:
-    """Draw untrained weights: norms 1, biases 0, the rest normal."""
+    """Draw untrained weights: norms 1, the rest normal."""
     generator = torch.Generator().manual_seed(seed)
     weights = {}
     for name, shape in weight_shapes(sizes).items():
         if name.endswith("norm.weight"):
             weights[name] = torch.ones(shape)
-        elif name.endswith(".bias"):
-            weights[name] = torch.zeros(shape)
         else:
             weights[name] = torch.randn(shape, generator=generator) * INITIAL_SPREAD
     return weights
@@ -87,7 +85,6 @@ class LayerWeights:
 
     attention_norm: Tensor
     query_key_value: Tensor
-    query_key_value_bias: Tensor
     attention_out: Tensor
     feed_forward_norm: Tensor
     gate_up: Tensor
@@ -127,7 +124,6 @@ def _layer(weights: Mapping[str, Tensor], prefix: str) -> LayerWeights:
     return LayerWeights(
         attention_norm=weights[f"{prefix}.input_layernorm.weight"],
         query_key_value=torch.cat([weights[f"{attention}.{name}_proj.weight"] for name in "qkv"]),
-        query_key_value_bias=torch.cat([weights[f"{attention}.{name}_proj.bias"] for name in "qkv"]),
         attention_out=weights[f"{attention}.o_proj.weight"],
         feed_forward_norm=weights[f"{prefix}.post_attention_layernorm.weight"],
         gate_up=torch.cat([weights[f"{feed_forward}.{name}_proj.weight"] for name in ("gate", "up")]),
@@ -173,7 +169,7 @@ def project(x: Tensor, layer: LayerWeights, model: Model, positions: slice) -> t
     """
     rows, tokens, _ = x.shape
     sizes = model.sizes
-    joined = F.linear(normalise(x, layer.attention_norm), layer.query_key_value, layer.query_key_value_bias)
+    joined = F.linear(normalise(x, layer.attention_norm), layer.query_key_value)
     joined = joined.view(rows, tokens, sizes.heads + 2 * sizes.key_value_heads, sizes.head_size).transpose(1, 2)
     turned = rotate(joined[:, : -sizes.key_value_heads], model.cosine[positions], model.sine[positions])
     return turned[:, : sizes.heads], turned[:, sizes.heads :], joined[:, -sizes.key_value_heads :]

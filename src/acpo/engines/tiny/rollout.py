@@ -70,9 +70,7 @@ def grade_responses(
     samples = len(responses.lengths) // len(problems)
     rows = zip(responses.tokens.tolist(), responses.lengths.tolist(), strict=True)
     texts = (vocabulary.decode(tokens[:length]) for tokens, length in rows)
-    return torch.tensor(
-        [float(task.grade(text, problems[i // samples].gold).correct) for i, text in enumerate(texts)]
-    )
+    return torch.tensor([float(task.grade(text, problems[i // samples].gold).correct) for i, text in enumerate(texts)])
 
 
 def collect(

@@ -105,10 +105,16 @@ def _batches(prompts: Sequence[Sequence[int]], size: int) -> list[list[int]]:
 
 
 def _draw(logits: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
-    """Draw one token a row: the first whose cumulative probability exceeds the row's uniform."""
+    """Draw one token a row: the first whose cumulative probability exceeds the row's uniform.
+
+    Uniforms are multiples of 2^-24; the first cell's middle stands for 0, and rounding never reaches the total: a
+    token of no probability is not drawn from either end.
+    """
     log_prob = torch.log_softmax(logits, -1)
     cumulative = log_prob.exp().cumsum(-1)
-    token = (cumulative <= (uniform * cumulative[:, -1])[:, None]).sum(-1).clamp_(max=logits.shape[1] - 1)
+    total = cumulative[:, -1]
+    bound = torch.minimum(uniform.clamp(min=2.0**-25) * total, torch.nextafter(total, torch.zeros_like(total)))
+    token = (cumulative <= bound[:, None]).sum(-1)
     return token, log_prob.gather(1, token[:, None]).squeeze(1)
 
 

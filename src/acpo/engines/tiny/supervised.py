@@ -43,7 +43,10 @@ def train_on_demonstrations(
     for tensor in weights.values():
         tensor.requires_grad_()
     optimizer = torch.optim.AdamW(
-        list(weights.values()), lr=recipe.learning_rate, betas=recipe.adam_betas, weight_decay=recipe.weight_decay
+        list(weights.values()),
+        lr=recipe.learning_rate,
+        betas=recipe.adam_betas,
+        weight_decay=recipe.weight_decay,
     )
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer,
@@ -51,7 +54,7 @@ def train_on_demonstrations(
     )
     generator = stream(root_seed, "demonstrations")
     prompts = vocabulary.encode_prompts([problem.prompt for problem in problems])
-    for step in range(recipe.steps):
+    for _ in range(recipe.steps):
         chosen = generator.integers(len(problems), size=recipe.batch_size)
         answers = vocabulary.encode([task.demonstration(problems[i], generator) for i in chosen])
         lengths = torch.tensor([len(answer) for answer in answers])
@@ -65,23 +68,23 @@ def train_on_demonstrations(
         torch.nn.utils.clip_grad_norm_(list(weights.values()), 1.0)
         optimizer.step()
         schedule.step()
-        progress.advance(int(lengths.sum()), lambda loss=loss: {"loss": loss.item()})
+        progress.advance(int(lengths.sum()), loss=loss.item())
     return {name: tensor.detach() for name, tensor in weights.items()}
 
 
 def write_template(directory: Path, sizes: Architecture, vocabulary: Vocabulary) -> None:
     """Write the config and tokenizer files of a transformers checkpoint of this architecture."""
-    from transformers import GenerationConfig, Qwen2Config
+    from transformers import GenerationConfig, LlamaConfig
 
     from acpo.engines.tiny.model import NORM_EPSILON, ROPE_BASE
 
     end_tokens = sorted(vocabulary.end_tokens)
-    config = Qwen2Config(
+    config = LlamaConfig(
         vocab_size=sizes.vocabulary, hidden_size=sizes.hidden, num_hidden_layers=sizes.layers,
         num_attention_heads=sizes.heads, num_key_value_heads=sizes.key_value_heads,
         intermediate_size=sizes.feed_forward, max_position_embeddings=sizes.positions, rms_norm_eps=NORM_EPSILON,
         rope_parameters={"rope_type": "default", "rope_theta": ROPE_BASE}, tie_word_embeddings=False,
-        architectures=["Qwen2ForCausalLM"], dtype="float32", bos_token_id=1, pad_token_id=0,
+        architectures=["LlamaForCausalLM"], dtype="float32", bos_token_id=1, pad_token_id=0,
         eos_token_id=end_tokens,
     )  # fmt: skip
     config.save_pretrained(directory)

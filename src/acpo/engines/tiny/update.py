@@ -25,7 +25,12 @@ class Learner:
 
     @classmethod
     def of(
-        cls, weights: Weights, sizes: Architecture, objective: Objective, training: Training, engine: TinyEngine
+        cls,
+        weights: Weights,
+        sizes: Architecture,
+        objective: Objective,
+        training: Training,
+        engine: TinyEngine,
     ) -> "Learner":
         """Start a learner from weights (copied)."""
         weights = {name: weights[name].detach().clone().requires_grad_() for name in sorted(weights)}
@@ -75,9 +80,7 @@ def update(learner: Learner, rollout: Rollout, rows: slice, stage: str) -> tuple
     parts = [slice(start, min(start + size, rows.stop)) for start in range(rows.start, rows.stop, size)]
     batches = [_token_batch(learner, model, rollout, part) for part in parts]
     statistics = pooled_statistics(learner.objective, [batches])[0]
-    losses = [
-        learner.objective.loss(batch, pooled, stage) for batch, pooled in zip(batches, statistics, strict=True)
-    ]
+    losses = [learner.objective.loss(batch, pooled, stage) for batch, pooled in zip(batches, statistics, strict=True)]
     learner.optimizer.zero_grad()
     value = torch.stack([loss.value for loss in losses]).sum()
     value.backward()

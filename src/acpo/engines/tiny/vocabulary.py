@@ -69,6 +69,10 @@ class Vocabulary:
         backend.post_processor = processors.TemplateProcessing(single=f"{START} $A", special_tokens=[(START, 1)])
         end_word = min(self.end_words)
         tokenizer = PreTrainedTokenizerFast(
-            tokenizer_object=backend, pad_token=PADDING, bos_token=START, eos_token=end_word, unk_token=PADDING
+            tokenizer_object=backend,
+            pad_token=PADDING,
+            bos_token=START,
+            eos_token=end_word,
+            unk_token=PADDING,
         )
         tokenizer.save_pretrained(directory)

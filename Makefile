@@ -1,0 +1,57 @@
+# make demo    set up .venv and run the default study
+# make test    set up .venv and run every check
+# make bench   time the engine and the workflow
+
+PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3.13 python3))
+CORES ?= $(shell nproc)
+READY := .venv/.ready
+export OMP_NUM_THREADS = 1
+
+.PHONY: demo test venv lint types unit bench format schema clean
+.DEFAULT_GOAL := demo
+
+demo: venv
+	.venv/bin/snakemake --cores $(CORES) --rerun-incomplete
+	@echo "The report is results/report.html; the table is results/tables/table1.tex"
+
+test: lint types unit
+
+venv: $(READY)
+
+$(READY): envs/cpu/requirements.lock pyproject.toml
+	@test -n "$(PYTHON)" || { echo "error: no python3 found: install Python 3.11 or newer"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "error: $(PYTHON) is $$($(PYTHON) -V 2>&1), need 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "error: $(PYTHON) cannot make virtual environments: install its venv package (python3-venv)"; exit 1; }
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install --quiet --disable-pip-version-check -r envs/cpu/requirements.lock
+	.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	touch $(READY)
+
+lint: venv
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/snakefmt --check Snakefile workflow
+
+types: venv
+	.venv/bin/mypy
+
+unit: venv
+	.venv/bin/pytest --numprocesses $(CORES) --dist loadfile
+
+bench: venv
+	.venv/bin/snakemake --cores $(CORES) results/mini_base.json
+	.venv/bin/python scripts/bench_engine.py
+	.venv/bin/python scripts/bench_workflow.py
+
+format: venv
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+	.venv/bin/snakefmt Snakefile workflow
+
+schema: venv
+	.venv/bin/python scripts/export_schema.py docs/config.schema.json
+
+clean:
+	rm -rf .venv .snakemake .mypy_cache .pytest_cache .ruff_cache

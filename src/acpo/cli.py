@@ -1,0 +1,41 @@
+"""What every script shares: how it reads its study and how it fails."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from acpo.cells import Cell, CellNames
+from acpo.config import ConfigError, Study, load_study
+from acpo.datasets import read_problems
+from acpo.engines import EngineError
+from acpo.store import StoreError
+from acpo.tasks.base import Problem
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """Start a script's parser with `--config`."""
+    made = argparse.ArgumentParser(description=description, allow_abbrev=False)
+    made.add_argument("--config", type=Path, default=Path("config.yaml"), help="the study (YAML or JSON)")
+    return made
+
+
+def study_and_cell(arguments: argparse.Namespace) -> tuple[Study, Cell]:
+    """Load `--config` and find `--cell` in it."""
+    study = load_study(arguments.config)
+    return study, CellNames(study).parse(arguments.cell)
+
+
+def benchmark_problems(study: Study, cell: Cell, data: Path) -> dict[str, list[Problem]]:
+    """Read the questions of each of a suite's benchmarks from the directory of formatted data sets."""
+    benchmarks = study.suites[cell.suite].benchmarks
+    return {name: read_problems(data / item.task / f"{item.split}.parquet") for name, item in benchmarks.items()}
+
+
+def run(main: Callable[[], None]) -> None:
+    """Run a script; what the user can put right ends in one line on standard error and exit status 1."""
+    try:
+        main()
+    except (ConfigError, StoreError, EngineError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)

@@ -1,0 +1,58 @@
+"""The token store: every token of the updates of chosen rollouts, for the probes."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import torch
+
+from acpo.engines.tiny.rollout import Rollout
+from acpo.objectives import TokenBatch
+from acpo.results import TOKEN_SCHEMA
+from acpo.store import write_table
+
+
+def write_tokens(
+    path: Path,
+    run: str,
+    number: int,
+    rollout: Rollout,
+    updates: Sequence[tuple[int, slice, Sequence[TokenBatch]]],
+) -> None:
+    """Write the tokens of a rollout as each update saw them.
+
+    Args:
+        path: The parquet file (`acpo.results.TOKEN_SCHEMA`).
+        run: Cell and seed.
+        number: Which rollout, from 1.
+        rollout: The rollout.
+        updates: For each update its number, its responses, and its token batches.
+    """
+    samples = len(rollout.reward) // len(rollout.problems)
+    questions = [problem.id for problem in rollout.problems]
+    frames = []
+    for update, rows, batches in updates:
+        mask = torch.cat([batch.mask for batch in batches])
+        row, position = mask.nonzero().T
+        response = row + rows.start
+        columns = {
+            name: torch.cat([getattr(batch, name) for batch in batches]).detach()[row, position].numpy()
+            for name in ("old_log_prob", "log_prob", "entropy")
+        }
+        frames.append(
+            pd.DataFrame(
+                {
+                    "run": run,
+                    "rollout": number,
+                    "update": update,
+                    "question": [questions[i] for i in (response // samples).tolist()],
+                    "sample": (response % samples).numpy(),
+                    "position": position.numpy(),
+                    "token": rollout.responses.tokens[response, position].numpy(),
+                    **columns,
+                    "advantage": rollout.advantage[response].numpy(),
+                    "mask": True,
+                }
+            )
+        )
+    write_table(path, pd.concat(frames, ignore_index=True), TOKEN_SCHEMA)

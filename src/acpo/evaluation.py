@@ -1,0 +1,241 @@
+"""Evaluation in three separate steps: sample, grade, score.
+
+Samples are kept, so that a changed grader regrades them without sampling again.
+"""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from acpo.cells import Cell
+from acpo.config import Study
+from acpo.engines import load_engine
+from acpo.results import (
+    SAMPLE_SCHEMA,
+    VERDICT_SCHEMA,
+    BenchmarkScore,
+    CheckpointScore,
+    RunRecord,
+    SeedScore,
+)
+from acpo.store import StoreError, read_json, read_table, write_table
+from acpo.tasks import load_task
+from acpo.tasks.base import Problem
+
+KEY = ["benchmark", "checkpoint", "question", "sample"]
+
+
+def sample_run(
+    study: Study,
+    cell: Cell,
+    seed: int,
+    run_directory: Path,
+    problems: Mapping[str, Sequence[Problem]],
+    output: Path,
+) -> None:
+    """Sample every benchmark of a suite from every checkpoint of a run.
+
+    Args:
+        study: The study.
+        cell: The run's cell.
+        seed: The run's seed.
+        run_directory: Where `run.json` lies.
+        problems: The questions of each benchmark.
+        output: The sample store to write (`acpo.results.SAMPLE_SCHEMA`).
+    """
+    run = _read_record(run_directory, cell, seed)
+    engine = load_engine(study.suites[cell.suite].engine.name)
+    frames = []
+    for checkpoint, info in run.checkpoints.items():
+        for benchmark, questions in problems.items():
+            frame = engine.sample(study, cell, run_directory / info.path, benchmark, questions, seed)
+            frames.append(frame.assign(benchmark=benchmark, checkpoint=checkpoint))
+    samples = pd.concat(frames, ignore_index=True)[SAMPLE_SCHEMA.names]
+    check_complete(samples, study, cell, problems, output, run.checkpoints)
+    write_table(output, samples, SAMPLE_SCHEMA)
+
+
+def check_complete(
+    frame: pd.DataFrame,
+    study: Study,
+    cell: Cell,
+    problems: Mapping[str, Sequence[Problem]],
+    path: Path,
+    checkpoints: Collection[str] = (),
+) -> None:
+    """Refuse a store in which any question lacks exactly k samples, or that has questions of its own.
+
+    Args:
+        frame: The store.
+        study: The study.
+        cell: The cell.
+        problems: The questions of each benchmark.
+        path: Where the store lies, for the message.
+        checkpoints: The checkpoints that it must have; it must have any of them for every benchmark.
+
+    Raises:
+        StoreError: names the first such question.
+    """
+    wanted = {*checkpoints, *frame["checkpoint"]}
+    for foreign in sorted(set(frame["benchmark"]) - problems.keys()):
+        raise StoreError(f"{path}: {foreign!r} is not a benchmark of {cell.suite}. Sample again")
+    for foreign in sorted(wanted.difference(checkpoints)) if checkpoints else ():
+        raise StoreError(f"{path}: the run has no checkpoint {foreign!r}. Sample again")
+    for benchmark, questions in problems.items():
+        expected = range(study.suites[cell.suite].benchmarks[benchmark].samples)
+        rows = frame[frame["benchmark"] == benchmark]
+        if rows.empty:
+            raise StoreError(f"{path}: no samples of the benchmark {benchmark!r}. Sample again")
+        known = {problem.id for problem in questions}
+        for checkpoint in sorted(wanted):
+            part = rows[rows["checkpoint"] == checkpoint]
+            found = part.groupby("question")["sample"].apply(sorted).to_dict()
+            for question in sorted(known | found.keys()):
+                if question not in known or found.get(question) != list(expected):
+                    raise StoreError(
+                        f"{path}: {benchmark}, checkpoint {checkpoint}, question {question!r}: expected samples "
+                        f"0..{len(expected) - 1} once each, found {found.get(question, [])}"
+                        f"{'' if question in known else ' (not a question of this benchmark)'}. Sample again"
+                    )
+
+
+def grade_run(study: Study, cell: Cell, problems: Mapping[str, Sequence[Problem]], samples: Path, output: Path) -> None:
+    """Grade a sample store into a verdict store (`acpo.results.VERDICT_SCHEMA`)."""
+    frame = read_table(samples, SAMPLE_SCHEMA)
+    check_complete(frame, study, cell, problems, samples)
+    verdicts = []
+    golds = {(name, problem.id): problem.gold for name, questions in problems.items() for problem in questions}
+    tasks = {name: load_task(study.suites[cell.suite].benchmarks[name].task) for name in problems}
+    for benchmark, question, response in zip(frame["benchmark"], frame["question"], frame["response"], strict=True):
+        verdict = tasks[benchmark].grade(response, golds[benchmark, question])
+        verdicts.append((verdict.correct, verdict.extracted, verdict.reason, tasks[benchmark].grader_version))
+    columns = ["correct", "extracted", "reason", "grader_version"]
+    graded = pd.concat([frame[KEY], pd.DataFrame(verdicts, columns=columns)], axis=1)
+    write_table(output, graded, VERDICT_SCHEMA)
+
+
+def pass_at_k(samples: int, correct: int, k: int) -> float:
+    """Estimate without bias the chance that at least one of k samples is right: 1 - C(n-c, k) / C(n, k).
+
+    Args:
+        samples: n, how many samples there are.
+        correct: c, how many of them are right.
+        k: How many may be drawn; at most n.
+
+    Raises:
+        ValueError: k is not in 1..n, or c not in 0..n.
+    """
+    if not (1 <= k <= samples and 0 <= correct <= samples):
+        raise ValueError(f"pass@k needs 1 <= k <= n and 0 <= c <= n, got n={samples}, c={correct}, k={k}")
+    return 1 - math.comb(samples - correct, k) / math.comb(samples, k)
+
+
+def score_seed(rows: pd.DataFrame, seed: int, rollout: int, k: int) -> SeedScore:
+    """Score one checkpoint of one run on one benchmark.
+
+    Args:
+        rows: Its verdicts joined with its samples, exactly k rows a question.
+        seed: The training seed.
+        rollout: How long the checkpoint was trained.
+        k: Samples a question.
+    """
+    table = rows.pivot(index="question", columns="sample", values="correct").to_numpy(dtype=float)
+    question_means = table.mean(1)
+    right = table.sum(1).astype(int)
+    powers = [2**i for i in range(k.bit_length()) if 2**i <= k]
+    spread = question_means.std(ddof=1) / math.sqrt(len(table)) if len(table) > 1 else 0.0
+    return SeedScore(
+        seed=seed,
+        rollout=rollout,
+        avg_at_k=float(table.mean()),
+        standard_error=float(spread),
+        pass_at_k={n: float(np.mean([pass_at_k(k, int(c), n) for c in right])) for n in powers},
+        repeat_means=[float(mean) for mean in table.mean(0)],
+        truncation_rate=float((rows["finish_reason"] == "length").mean()),
+        extraction_rate=float(rows["extracted"].notna().mean()),
+        mean_response_tokens=float(rows["response_tokens"].mean()),
+    )
+
+
+def score_cell(
+    study: Study, cell: Cell, runs: Mapping[int, Path], problems: Mapping[str, Sequence[Problem]]
+) -> dict[str, BenchmarkScore]:
+    """Score a cell from the stores of its runs.
+
+    Args:
+        study: The study.
+        cell: The cell.
+        runs: The run directory of each training seed.
+        problems: The questions of each benchmark.
+
+    Raises:
+        StoreError: a store is damaged, incomplete, or graded by more than one version.
+    """
+    records = {seed: _read_record(run, cell, seed) for seed, run in runs.items()}
+    tables = {seed: _joined(study, cell, run, problems, records[seed].checkpoints) for seed, run in runs.items()}
+    scores = {}
+    for name, benchmark in study.suites[cell.suite].benchmarks.items():
+        versions = {version for table in tables.values() for version in _rows(table, name)["grader_version"].unique()}
+        if len(versions) != 1:
+            raise StoreError(f"{cell}: {name} was graded by several versions {sorted(versions)}: grade again")
+        checkpoints = {}
+        for checkpoint in next(iter(records.values())).checkpoints:
+            seeds = [
+                score_seed(
+                    _rows(table, name, checkpoint), seed, records[seed].checkpoints[checkpoint].rollout,
+                    benchmark.samples,
+                )
+                for seed, table in tables.items()
+            ]  # fmt: skip
+            checkpoints[checkpoint] = over_seeds(seeds)
+        scores[name] = BenchmarkScore(
+            task=benchmark.task, questions=len(problems[name]), k=benchmark.samples, grader_version=versions.pop(),
+            checkpoints=checkpoints,
+        )  # fmt: skip
+    return scores
+
+
+def updates_per_rollout(records: Sequence[RunRecord]) -> float:
+    """Return how many optimizer steps the runs of a cell made a rollout.
+
+    Raises:
+        StoreError: the runs differ.
+    """
+    found = {record.updates / record.rollouts for record in records}
+    if len(found) != 1:
+        raise StoreError(f"{records[0].cell}: its runs made different numbers of updates a rollout: {sorted(found)}")
+    return found.pop()
+
+
+def over_seeds(seeds: list[SeedScore]) -> CheckpointScore:
+    """Average training seeds; the spread of a single one is unknown."""
+    means = np.array([score.avg_at_k for score in seeds])
+    spread = float(means.std(ddof=1)) if len(means) > 1 else None
+    error = None if spread is None else spread / math.sqrt(len(means))
+    return CheckpointScore(seeds=seeds, avg_at_k=float(means.mean()), seed_sd=spread, seed_standard_error=error)
+
+
+def _read_record(run_directory: Path, cell: Cell, seed: int) -> RunRecord:
+    path = run_directory / "run.json"
+    record = read_json(path, RunRecord)
+    if (record.cell, record.seed) != (str(cell), seed):
+        raise StoreError(f"{path}: is the run of {record.cell} seed {record.seed}, expected {cell} seed {seed}")
+    return record
+
+
+def _joined(
+    study: Study, cell: Cell, run: Path, problems: Mapping[str, Sequence[Problem]], checkpoints: Collection[str]
+) -> pd.DataFrame:
+    samples = read_table(run / "samples.parquet", SAMPLE_SCHEMA)
+    verdicts = read_table(run / "verdicts.parquet", VERDICT_SCHEMA)
+    check_complete(samples, study, cell, problems, run / "samples.parquet", checkpoints)
+    check_complete(verdicts, study, cell, problems, run / "verdicts.parquet", checkpoints)
+    return samples.drop(columns="response").merge(verdicts, on=KEY, validate="one_to_one")
+
+
+def _rows(table: pd.DataFrame, benchmark: str, checkpoint: str | None = None) -> pd.DataFrame:
+    rows = table[table["benchmark"] == benchmark]
+    return rows if checkpoint is None else rows[rows["checkpoint"] == checkpoint]

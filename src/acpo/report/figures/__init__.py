@@ -1,0 +1,1 @@
+"""One module per figure; `acpo.report.registry` finds them by name."""

@@ -1,0 +1,87 @@
+"""What the report reads: cell results and run logs, by name. A missing file is None, never a guess."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from acpo.cells import Cell, cell_seeds
+from acpo.config import ConfigError, Study, nearest
+from acpo.results import CellResult
+from acpo.store import StoreError, read_json, read_table
+
+
+class Results:
+    """A results folder seen through a study."""
+
+    def __init__(self, study: Study, root: Path):
+        """Open a results folder.
+
+        Args:
+            study: Says which cells and seeds exist and how they are called in print.
+            root: The folder that holds `<cell>.json` and `runs/<cell>/seed<N>/`.
+        """
+        self.study = study
+        self.root = root
+        self._cells: dict[Cell, CellResult | None] = {}
+
+    def source(self, cell: Cell) -> str:
+        """Return the name of a cell's file as printed in tables: relative, the same on every machine."""
+        return f"results/{cell}.json"
+
+    def cell(self, cell: Cell) -> CellResult | None:
+        """Read a cell's result, or None when it has not been made.
+
+        Raises:
+            StoreError: the file is damaged, or holds another cell.
+        """
+        if cell not in self._cells:
+            self._cells[cell] = self._read_cell(cell)
+        return self._cells[cell]
+
+    def _read_cell(self, cell: Cell) -> CellResult | None:
+        path = self.root / f"{cell}.json"
+        if not path.exists():
+            return None
+        result = read_json(path, CellResult)
+        if result.cell != str(cell):
+            raise StoreError(f"{path}: cell: expected {str(cell)!r}, found {result.cell!r}. Delete the file")
+        return result
+
+    def metrics(self, cell: Cell) -> dict[int, pd.DataFrame]:
+        """Read the per-update metrics of a cell's finished seeds, by seed."""
+        return self._read_logs(cell, "metrics.parquet")
+
+    def rollouts(self, cell: Cell) -> dict[int, pd.DataFrame]:
+        """Read the per-rollout log of a cell's finished seeds, by seed."""
+        return self._read_logs(cell, "rollouts.parquet")
+
+    def log_gaps(self, suite: str, methods: Sequence[str]) -> list[str]:
+        """List the grid's cells of some methods that lack finished runs, for a figure's caption."""
+        gaps = []
+        for cell in (Cell(suite, m, r) for m in methods for r in self.study.grid.regimes):
+            wanted, found = len(cell_seeds(self.study, cell)), len(self._finished(cell))
+            if found < wanted:
+                gaps.append(f"{cell} ({found} of {wanted} seeds)")
+        return gaps
+
+    def _finished(self, cell: Cell) -> dict[int, Path]:
+        # `run.json` is written last: a run without it was killed or is still at work.
+        folder = self.root / "runs" / str(cell)
+        runs = {seed: folder / f"seed{seed}" for seed in cell_seeds(self.study, cell)}
+        return {seed: run for seed, run in runs.items() if (run / "run.json").exists()}
+
+    def _read_logs(self, cell: Cell, name: str) -> dict[int, pd.DataFrame]:
+        return {seed: read_table(run / name) for seed, run in self._finished(cell).items()}
+
+
+def check_methods(study: Study, methods: Sequence[str]) -> list[str]:
+    """Return the names of methods asked for by name.
+
+    Raises:
+        ConfigError: the study does not define one of them; names the nearest.
+    """
+    for method in methods:
+        if method not in study.methods:
+            raise ConfigError(f"unknown method {method!r}; {nearest(method, study.methods)}")
+    return list(methods)

@@ -1,0 +1,1 @@
+"""One module per table; `acpo.report.registry` finds them by name."""

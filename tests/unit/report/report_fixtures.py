@@ -1,0 +1,213 @@
+"""A small study with made-up results: cells, run logs, and ways to lose some of them."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from acpo.cells import Cell, cell_seeds, grid_cells
+from acpo.config import Study
+from acpo.report.sources import Results
+from acpo.results import CellResult
+from acpo.store import write_json, write_table
+
+METHODS = {
+    "ar_lopti": "AR-Lopti",
+    "high_entropy": "High-Entropy",
+    "low_entropy": "Low-Entropy",
+    "dapo": "DAPO",
+    "cispo": "CISPO",
+    "acpo": "ACPO",
+}
+
+
+def suite_values(label: str, family: str = "countdown", **changes: Any) -> dict[str, Any]:
+    return {
+        "label": label,
+        "family": family,
+        "task": "countdown_mini",
+        "train_split": "train",
+        "model": "tiny",
+        "engine": {
+            "name": "tiny",
+            "micro_batch_size": None,
+            "generation_batch_size": 512,
+            "length_buckets": 4,
+        },
+        "training": {
+            "learning_rate": 3e-4,
+            "adam_betas": [0.9, 0.999],
+            "weight_decay": 0.0,
+            "gradient_clip": 1.0,
+            "group_size": 8,
+            "temperature": 1.0,
+            "top_p": 1.0,
+            "max_prompt_tokens": 8,
+            "max_response_tokens": 36,
+            "prompts": 4480,
+            "validation_every": 5,
+            "checkpoint_every": 5,
+            "kl_coefficient": 0.0,
+            "entropy_coefficient": 0.0,
+        },
+        "validation": {"split": "dev", "samples": 4},
+        "benchmarks": {"test": {"label": "Test", "task": "countdown_mini", "split": "test", "samples": 4}},
+        "token_store": {"rollouts": [1]},
+        "resources": {"gpus": 0, "cpus": 1, "memory_mb": 1500, "runtime_minutes": 10},
+        **changes,
+    }
+
+
+def study_values() -> dict[str, Any]:
+    return {
+        "root_seed": 0,
+        "seeds": [0, 1, 2],
+        "grid": {"suites": ["mini"], "methods": list(METHODS), "regimes": ["nonp", "offp"]},
+        "regimes": {
+            "nonp": {"label": "N-OnP.", "train_batch_size": 64, "mini_batch_size": 32},
+            "offp": {"label": "OffP.", "train_batch_size": 128, "mini_batch_size": 8},
+        },
+        "models": {
+            "tiny": {
+                "source": "built",
+                "label": "Qwen2-shaped, 113 k",
+                "hidden_size": 64,
+                "layers": 2,
+                "attention_heads": 4,
+                "key_value_heads": 2,
+                "feed_forward_size": 192,
+                "supervised": {
+                    "steps": 1800,
+                    "batch_size": 64,
+                    "learning_rate": 5e-3,
+                    "warmup_steps": 50,
+                    "adam_betas": [0.9, 0.98],
+                    "weight_decay": 0.01,
+                },
+            }
+        },
+        "methods": {
+            name: {"label": label, "objective": name, "parameters": {"epsilon_low": 0.2}}
+            for name, label in METHODS.items()
+        },
+        "suites": {"mini": suite_values("Mini-Countdown")},
+    }
+
+
+def provenance(cell: Cell) -> dict[str, Any]:
+    return {
+        "configuration": {"cell": str(cell)},
+        "configuration_hash": "c0ffee0123456789",
+        "code_hash": "deadbeef01234567",
+        "data_hashes": {"countdown_mini/test": "abc123"},
+        "git_commit": "0123456789abcdef",
+        "git_dirty": False,
+        "packages": {"torch": "2.13.0", "transformers": "5.10.4"},
+        "python": "3.11.9",
+        "platform": "Linux-x86_64",
+        "device": "cpu",
+        "wall_seconds": 95.0,
+        "peak_memory_mb": 812.4,
+    }
+
+
+def checkpoint_values(scores: dict[int, float], rollout: int) -> dict[str, Any]:
+    values = list(scores.values())
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return {
+        "seeds": [
+            {
+                "seed": seed,
+                "rollout": rollout,
+                "avg_at_k": score,
+                "standard_error": 0.011,
+                "pass_at_k": {1: score, 2: min(1.0, score + 0.08), 4: min(1.0, score + 0.15)},
+                "repeat_means": [score] * 4,
+                "truncation_rate": 0.0125,
+                "extraction_rate": 0.99,
+                "mean_response_tokens": 27.34,
+            }
+            for seed, score in scores.items()
+        ],
+        "avg_at_k": math.fsum(values) / len(values),
+        "seed_sd": spread,
+        "seed_standard_error": None if spread is None else spread / math.sqrt(len(values)),
+    }
+
+
+def cell_values(cell: Cell, best: dict[int, float], last: dict[int, float]) -> dict[str, Any]:
+    return {
+        "cell": str(cell),
+        "suite": cell.suite,
+        "method": cell.method,
+        "regime": cell.regime,
+        "benchmarks": {
+            "test": {
+                "task": "countdown_mini",
+                "questions": 500,
+                "k": 4,
+                "grader_version": "1",
+                "checkpoints": {"best": checkpoint_values(best, 30), "last": checkpoint_values(last, 35)},
+            }
+        },
+        "updates_per_rollout": {"nonp": 2, "offp": 16}[cell.regime] * (1 + (cell.method == "ar_lopti"))
+        if cell.regime
+        else None,
+        "run_wall_seconds": {seed: 31.25 + seed for seed in last},
+        "provenance": provenance(cell),
+    }
+
+
+def write_cell(root: Path, cell: Cell, best: dict[int, float], last: dict[int, float] | None = None) -> None:
+    result = CellResult.model_validate(cell_values(cell, best, last or best))
+    write_json(root / f"{cell}.json", result)
+
+
+def write_logs(root: Path, study: Study, cell: Cell, seed: int, level: float) -> None:
+    rng = np.random.default_rng([seed, len(cell.method), ord(cell.method[0])])
+    rollouts = 70 if cell.regime == "nonp" else 35
+    updates = study.regime(cell.suite, cell.regime or "").updates_per_rollout
+    steps = np.arange(1, rollouts + 1)
+    curve = 0.16 + (level - 0.16) * (1 - np.exp(-steps / (rollouts / 4)))
+    log = pd.DataFrame(
+        {
+            "rollout": steps,
+            "reward_mean": curve + rng.normal(0, 0.02, rollouts),
+            "response_tokens_mean": 27.0,
+            "truncation_rate": 0.01,
+            "zero_variance_fraction": 0.3,
+            "response_tokens_total": 15000,
+            "validation": np.where(steps % 5 == 0, curve + rng.normal(0, 0.006, rollouts), np.nan),
+        }
+    )
+    folder = root / "runs" / str(cell) / f"seed{seed}"
+    write_table(folder / "rollouts.parquet", log)
+    metrics = pd.DataFrame({"rollout": np.repeat(steps, updates), "update": np.arange(1, rollouts * updates + 1)})
+    within = np.tile(np.arange(updates), rollouts) / max(updates - 1, 1)
+    fixed = cell.method != "acpo"
+    for number in range(1, 6):
+        top = (0.2 / number if fixed else 0.01) * within
+        metrics[f"bin{number}/count"] = 100 * number
+        metrics[f"bin{number}/clip_fraction"] = np.clip(top + rng.normal(0, 0.003, len(metrics)), 0, 1)
+        metrics[f"bin{number}/gradient_std"] = np.abs(0.9 - number / 8 + rng.normal(0, 0.1, len(metrics)))
+    metrics.loc[metrics["rollout"] == 3, ["bin2/clip_fraction", "bin2/gradient_std"]] = np.nan
+    metrics.loc[metrics["rollout"] == 3, "bin2/count"] = 0
+    write_table(folder / "metrics.parquet", metrics)
+    (folder / "run.json").write_text("{}")
+
+
+def fill(root: Path, study: Study, leave_out: tuple[str, ...] = (), logs: bool = True) -> Results:
+    """Write every cell of the grid but those left out; scores rise with the method's place in the grid."""
+    for index, cell in enumerate(grid_cells(study)):
+        if str(cell) in leave_out:
+            continue
+        level = 0.16 if cell.is_base else 0.25 + 0.007 * index
+        seeds = cell_seeds(study, cell)
+        last = {seed: level + 0.004 * seed for seed in seeds}
+        best = {seed: score + 0.003 for seed, score in last.items()}
+        write_cell(root, cell, last if cell.is_base else best, last)
+        for seed in seeds if logs and not cell.is_base else ():
+            write_logs(root, study, cell, seed, level)
+    return Results(study, root)

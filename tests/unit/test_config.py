@@ -1,0 +1,368 @@
+"""The configuration: what is shipped, and what is refused in which words."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from acpo.config import ConfigError, Study, digest, json_schema, load_study, parse_study
+from acpo.methods import check_methods, measured_parameters, method_objective
+from acpo.store import StoreError, write_table
+
+ROOT = Path(__file__).parents[2]
+PAPER_SUITES = ("countdown", "hitab_3b", "hitab_7b", "orz")
+Values = dict[str, Any]
+
+
+def refusal(values: Values) -> str:
+    with pytest.raises(ConfigError) as caught:
+        parse_study(values, "config.yaml")
+    return str(caught.value)
+
+
+def at(values: Values, path: str) -> Any:
+    for part in path.split("."):
+        values = values[part]
+    return values
+
+
+def put(values: Values, path: str, value: Any) -> None:
+    section, _, key = path.rpartition(".")
+    (at(values, section) if section else values)[key] = value
+
+
+class TestShipped:
+    def test_the_grid_is_the_default_study(self, shipped: Study) -> None:
+        assert shipped.grid.suites == ["mini"]
+        assert sorted(shipped.grid.methods) == ["acpo", "ar_lopti", "cispo", "dapo", "high_entropy", "low_entropy"]
+        assert shipped.grid.regimes == ["nonp", "offp"]
+        assert shipped.seeds == [0, 1, 2]
+
+    def test_every_methods_parameters_suit_its_objective(self, shipped: Study) -> None:
+        check_methods(shipped)
+
+    def test_a_wrong_parameter_is_named(self, values: Values) -> None:
+        values["methods"]["acpo"]["parameters"]["alfa"] = 1.0
+        with pytest.raises(ConfigError, match=r"^methods\.acpo\.parameters: alfa: Extra inputs"):
+            check_methods(parse_study(values))
+
+    def test_a_missing_parameter_is_named(self, values: Values) -> None:
+        del values["methods"]["dapo"]["parameters"]["clip_high"]
+        with pytest.raises(ConfigError, match=r"^methods\.dapo\.parameters: clip_high: Field required"):
+            check_methods(parse_study(values))
+
+    def test_an_unknown_objective_names_the_nearest(self, values: Values) -> None:
+        values["methods"]["dapo"]["objective"] = "dapoo"
+        with pytest.raises(
+            ConfigError, match=r"^methods\.dapo\.objective: unknown objective 'dapoo': did you mean 'dapo'"
+        ):
+            check_methods(parse_study(values))
+
+    def test_updates_per_rollout(self, shipped: Study) -> None:
+        degrees = {
+            (suite, regime): shipped.regime(suite, regime).updates_per_rollout
+            for suite in shipped.suites
+            for regime in shipped.regimes
+        }
+        assert degrees == {(s, r): {"nonp": 2, "offp": 16}[r] for s in shipped.suites for r in shipped.regimes}
+
+    def test_every_suites_regimes_sample_as_many_prompts(self, shipped: Study) -> None:
+        training = shipped.suites["mini"].training
+        assert training.prompts is not None
+        for regime in shipped.regimes:
+            assert training.prompts % shipped.regime("mini", regime).train_batch_size == 0
+
+
+class TestPaperValues:
+    """Tables 3 and 4 of the paper."""
+
+    def test_table_3(self, shipped: Study) -> None:
+        orz = shipped.suites["orz"]
+        training = orz.training
+        assert shipped.models[orz.model].label == "Qwen2.5-7B"
+        found = (
+            training.max_prompt_tokens, training.max_response_tokens, training.learning_rate, training.epochs,
+            training.group_size, training.temperature, orz.validation.samples, training.entropy_coefficient,
+            training.kl_coefficient,
+        )  # fmt: skip
+        assert found == (1024, 3072, 1e-6, 15, 10, 1.0, 8, 0.0, 0.0)
+
+    @pytest.mark.parametrize("suite", PAPER_SUITES)
+    @pytest.mark.parametrize(("regime", "sizes"), [("nonp", (128, 64)), ("offp", (256, 16))])
+    def test_table_3_batches(self, shipped: Study, suite: str, regime: str, sizes: tuple[int, int]) -> None:
+        found = shipped.regime(suite, regime)
+        assert (found.train_batch_size, found.mini_batch_size) == sizes
+
+    @pytest.mark.parametrize("method", ["dapo", "high_entropy", "low_entropy", "ar_lopti"])
+    def test_table_3_clipping(self, shipped: Study, method: str) -> None:
+        parameters = shipped.methods[method].parameters
+        assert (parameters["clip_low"], parameters["clip_high"]) == (0.2, 0.3)
+
+    def test_table_3_aggregation_of_every_method(self, shipped: Study) -> None:
+        assert {m.parameters["aggregation"] for m in shipped.methods.values()} == {"seq-mean-token-mean"}
+
+    @pytest.mark.parametrize(
+        ("method", "expected"),
+        [
+            ("ar_lopti", {"ar_alpha": 0.3, "ar_tau": 0.7, "w_neg": 1.0, "threshold": 0.5}),
+            ("high_entropy", {"ratio": 0.2}),
+            ("low_entropy", {"ratio": 0.8}),
+            ("acpo", {"alpha": 3.0, "clip_base": 0.2, "clip_min": 0.0, "clip_max": 3.0, "bins": 5}),
+            ("cispo", {"clip_high": 0.45, "clip_low": 1.0, "gate": None}),
+            ("grpo", {"clip": 0.2}),
+        ],
+    )
+    def test_table_4(self, shipped: Study, method: str, expected: Values) -> None:
+        parameters = shipped.methods[method].parameters
+        assert {key: parameters[key] for key in expected} == expected
+
+    def test_no_paper_method_has_a_dual_clip(self, shipped: Study) -> None:
+        paper = [name for name in shipped.methods if not name.endswith("_released")]
+        assert not any(shipped.methods[name].parameters.get("dual_clip") for name in paper)
+
+    def test_evaluation_of_section_5(self, shipped: Study) -> None:
+        samples = {name: item.samples for name, item in shipped.suites["orz"].benchmarks.items()}
+        assert samples == {"minerva": 8, "math500": 8, "amc": 8, "aime24": 32, "aime25": 32, "olympiad": 8}
+        for suite in ("countdown", "hitab_3b", "hitab_7b"):
+            assert [item.samples for item in shipped.suites[suite].benchmarks.values()] == [4]
+
+    def test_models_of_table_1(self, shipped: Study) -> None:
+        repositories = {s: shipped.models[shipped.suites[s].model].model_dump().get("repository") for s in PAPER_SUITES}
+        assert repositories == {
+            "countdown": "Qwen/Qwen2.5-3B-Instruct",
+            "hitab_3b": "Qwen/Qwen2.5-3B",
+            "hitab_7b": "Qwen/Qwen2.5-7B",
+            "orz": "Qwen/Qwen2.5-7B",
+        }
+
+    def test_table_6_widths_come_from_acpo_runs(self, shipped: Study) -> None:
+        average, largest = shipped.methods["grpo_clip_avg"].measured, shipped.methods["dapo_clip_max"].measured
+        assert average["clip"].model_dump() == {"method": "acpo", "statistic": "clip_width_mean"}
+        assert largest["clip_high"].model_dump() == {"method": "acpo", "statistic": "clip_width_max"}
+
+
+class TestUnknownKeys:
+    @pytest.mark.parametrize(
+        ("section", "wrong", "right"),
+        [
+            ("", "seed", "seeds"),
+            ("grid", "suite", "suites"),
+            ("regimes.nonp", "mini_batch", "mini_batch_size"),
+            ("methods.acpo", "parameter", "parameters"),
+            ("methods.grpo_clip_avg.measured.clip", "statistics", "statistic"),
+            ("models.mini_decoder", "hidden", "hidden_size"),
+            ("models.mini_decoder.supervised", "step", "steps"),
+            ("models.qwen2_5_7b", "repo", "repository"),
+            ("suites.mini", "benchmark", "benchmarks"),
+            ("suites.mini.engine", "length_bucket", "length_buckets"),
+            ("suites.orz.engine", "precison", "precision"),
+            ("suites.mini.training", "learning_rte", "learning_rate"),
+            ("suites.mini.regimes.offp", "train_batchsize", "train_batch_size"),
+            ("suites.mini.validation", "sample", "samples"),
+            ("suites.orz.benchmarks.amc", "splits", "split"),
+            ("suites.mini.token_store", "rollout", "rollouts"),
+            ("suites.mini.resources", "memory", "memory_mb"),
+        ],
+    )
+    def test_names_the_place_and_the_nearest_key(self, values: Values, section: str, wrong: str, right: str) -> None:
+        put(values, f"{section}.{wrong}" if section else wrong, 1)
+        place = f"{section}: " if section else ""
+        assert refusal(values) == f"config.yaml: {place}unknown key {wrong!r}; did you mean {right!r}?"
+
+    def test_lists_all_keys_where_none_is_near(self, values: Values) -> None:
+        values["grid"]["zzz"] = 1
+        assert refusal(values) == "config.yaml: grid: unknown key 'zzz'; known: methods, regimes, suites"
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        (
+            "regimes.nonp.train_batch_size",
+            -128,
+            "regimes.nonp.train_batch_size: Input should be greater than 0 (given: -128)",
+        ),
+        (
+            "regimes.nonp.mini_batch_size",
+            48,
+            "regimes.nonp: mini_batch_size 48 does not divide train_batch_size 128: choose a divisor",
+        ),
+        (
+            "suites.mini.regimes.offp.mini_batch_size",
+            7,
+            "suites.mini.regimes.offp: mini_batch_size 7 does not divide train_batch_size 128: choose a divisor",
+        ),
+        ("grid.suites", ["minni"], "grid.suites: unknown name 'minni'; did you mean 'mini'?"),
+        ("grid.methods", ["acpo", "dappo"], "grid.methods: unknown name 'dappo'; did you mean 'dapo'?"),
+        ("grid.regimes", ["off"], "grid.regimes: unknown name 'off'; did you mean 'offp'?"),
+        (
+            "suites.mini.training.epochs",
+            3,
+            "suites.mini.training: give the length of training once: either epochs or prompts",
+        ),
+        (
+            "suites.mini.training.prompts",
+            None,
+            "suites.mini.training: give the length of training once: either epochs or prompts",
+        ),
+        (
+            "suites.mini.training.prompts",
+            100,
+            "suites.mini.training.prompts: 100 are less than one rollout of regime 'offp' (128): give more",
+        ),
+        ("seeds", [0, 1, 0], "seeds: give at least one, each once"),
+        ("seeds", [], "seeds: give at least one, each once"),
+        ("seeds", [-1], "seeds.0: Input should be greater than or equal to 0 (given: -1)"),
+        (
+            "suites.mini.training.group_size",
+            1,
+            "suites.mini.training.group_size: Input should be greater than or equal to 2 (given: 1)",
+        ),
+        (
+            "suites.mini.training.learning_rate",
+            float("inf"),
+            "suites.mini.training.learning_rate: Input should be a finite number (given: inf)",
+        ),
+        (
+            "suites.mini.training.weight_decay",
+            float("nan"),
+            "suites.mini.training.weight_decay: Input should be a finite number (given: nan)",
+        ),
+        (
+            "suites.mini.training.adam_betas",
+            [0.9, 1.0],
+            "suites.mini.training.adam_betas.1: Input should be less than 1 (given: 1.0)",
+        ),
+        (
+            "suites.mini.training.temperature",
+            0.0,
+            "suites.mini.training.temperature: Input should be greater than 0 (given: 0.0)",
+        ),
+        (
+            "suites.mini.training.kl_coefficient",
+            0.1,
+            "suites.mini.training.kl_coefficient: Input should be less than or equal to 0 (given: 0.1)",
+        ),
+        (
+            "suites.mini.model",
+            "mini_decode",
+            "suites.mini.model: unknown name 'mini_decode'; did you mean 'mini_decoder'?",
+        ),
+        (
+            "models.mini_decoder.attention_heads",
+            3,
+            "models.mini_decoder: attention_heads must divide hidden_size, and key_value_heads attention_heads",
+        ),
+        (
+            "models.mini_decoder.supervised.steps",
+            None,
+            "models.mini_decoder.supervised.steps: Input should be a valid integer",
+        ),
+        (
+            "methods.grpo_clip_avg.measured.clip.method",
+            "dapo_clip_max",
+            "methods.grpo_clip_avg.measured.clip: dapo_clip_max is measured itself",
+        ),
+        (
+            "methods.grpo_clip_avg.measured.clip.method",
+            "acpoo",
+            "methods.grpo_clip_avg.measured.clip.method: unknown name 'acpoo'; did you mean 'acpo'?",
+        ),
+        (
+            "methods.base",
+            {"label": "x", "objective": "dapo", "parameters": {}},
+            "methods: 'base' is the untrained cell's name and cannot be a method",
+        ),
+    ],
+)
+def test_bad_values_name_key_and_remedy(values: Values, path: str, value: Any, message: str) -> None:
+    put(values, path, value)
+    assert refusal(values) == f"config.yaml: {message}"
+
+
+def test_a_missing_key_is_named(values: Values) -> None:
+    del values["suites"]["mini"]["engine"]["length_buckets"]
+    assert refusal(values) == "config.yaml: suites.mini.engine.length_buckets: Field required"
+
+
+def test_every_fault_has_its_line(values: Values) -> None:
+    values["regimes"]["nonp"]["train_batch_size"] = 0
+    values["suites"]["mini"]["validation"]["samples"] = "many"
+    assert [line.split(": ")[1] for line in refusal(values).splitlines()] == [
+        "regimes.nonp.train_batch_size",
+        "suites.mini.validation.samples",
+    ]
+
+
+class TestFile:
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (b"- 1\n", "expected a mapping of sections, found list"),
+            (b"", "expected a mapping of sections, found NoneType"),
+            (b"a: [1", "not valid YAML: while parsing"),
+            (b"\xff\xfe\x00", "cannot be read ("),
+        ],
+    )
+    def test_not_a_study(self, tmp_path: Path, content: bytes, message: str) -> None:
+        path = tmp_path / "study.yaml"
+        path.write_bytes(content)
+        with pytest.raises(ConfigError) as caught:
+            load_study(path)
+        assert str(caught.value).startswith(f"{path}: {message}")
+        assert "\n" not in str(caught.value)
+
+    def test_a_missing_file_or_a_directory(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match=r"absent\.yaml: no such file"):
+            load_study(tmp_path / "absent.yaml")
+        with pytest.raises(ConfigError, match="cannot be read"):
+            load_study(tmp_path)
+
+    def test_json_reads_as_the_yaml_it_came_from(self, shipped: Study, tmp_path: Path) -> None:
+        path = tmp_path / "study.json"
+        path.write_text(json.dumps(shipped.model_dump(mode="json")))
+        assert load_study(path) == shipped
+
+
+def test_exported_schema_has_not_drifted() -> None:
+    exported = json.loads((ROOT / "docs/config.schema.json").read_text(encoding="utf-8"))
+    assert exported == json_schema(), "run: python scripts/export_schema.py"
+
+
+def test_digest_ignores_key_order_and_sees_values() -> None:
+    assert digest({"a": 1, "b": [2, 3]}) == digest({"b": [2, 3], "a": 1})
+    assert digest({"a": 1}) != digest({"a": 2})
+    assert digest({"a": [1, 2]}) != digest({"a": [2, 1]})
+
+
+class TestMeasuredParameters:
+    """Two updates: 10 tokens with mean width 0.3, 30 tokens with mean width 0.5."""
+
+    def table(self, tmp_path: Path, **columns: list[float]) -> dict[str, Path]:
+        import pandas as pd
+
+        content = {"tokens": [10.0, 30.0], "clip_width_mean": [0.3, 0.5], "clip_width_max": [0.9, 0.7]} | columns
+        write_table(tmp_path / "metrics.parquet", pd.DataFrame({k: v for k, v in content.items() if v}))
+        return {"acpo": tmp_path / "metrics.parquet"}
+
+    def test_mean_is_over_tokens(self, shipped: Study, tmp_path: Path) -> None:
+        found = measured_parameters(shipped, "grpo_clip_avg", self.table(tmp_path))
+        assert found == {"clip": pytest.approx((10 * 0.3 + 30 * 0.5) / 40)}
+
+    def test_max_is_over_updates(self, shipped: Study, tmp_path: Path) -> None:
+        found = measured_parameters(shipped, "dapo_clip_max", self.table(tmp_path))
+        assert found == {"clip_high": 0.9}
+        objective = method_objective(shipped, "dapo_clip_max", found)
+        assert objective.parameters.model_dump()["clip_high"] == 0.9
+
+    def test_a_method_that_measures_nothing_reads_nothing(self, shipped: Study) -> None:
+        assert measured_parameters(shipped, "acpo", {}) == {}
+
+    def test_a_run_that_was_not_given_is_named(self, shipped: Study) -> None:
+        with pytest.raises(ConfigError, match=r"grpo_clip_avg.*acpo"):
+            measured_parameters(shipped, "grpo_clip_avg", {})
+
+    def test_a_table_without_the_column_is_refused(self, shipped: Study, tmp_path: Path) -> None:
+        with pytest.raises(StoreError, match=r"metrics\.parquet: column clip_width_mean: .* no such column"):
+            measured_parameters(shipped, "grpo_clip_avg", self.table(tmp_path, clip_width_mean=[]))

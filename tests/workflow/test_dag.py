@@ -1,0 +1,136 @@
+"""Dry-runs of the real workflow: what is planned, and how a wrong configuration is refused."""
+
+import re
+import subprocess
+
+import pytest
+
+from tests.workflow.conftest import ROOT, Snakemake, command, environment
+
+
+def planned(output: str) -> dict[str, int]:
+    """Read Snakemake's table of jobs."""
+    table = output.split("Job stats:")[1].split("total")[0]
+    return {name: int(count) for name, count in re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)}
+
+
+def test_default_grid(snakemake: Snakemake) -> None:
+    done = snakemake("--cores", "2", "--dry-run", small=False)
+    assert done.returncode == 0, done.stderr
+    jobs = planned(done.stdout)
+    # 6 methods x 2 regimes x 3 seeds, and the base model
+    assert (jobs["train_policy"], jobs["make_base"]) == (36, 1)
+    assert (jobs["sample_responses"], jobs["grade_samples"], jobs["score_cell"]) == (37, 37, 13)
+    assert jobs["format_dataset"] == 3
+
+
+def test_slurm_profile_plans_the_paper_suites_without_slurm() -> None:
+    line = [command(ROOT)[0], "-m", "snakemake", "--profile", "slurm", "--dry-run", "--forceall", "all"]
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, env=environment(), timeout=120)
+    assert done.returncode == 0, done.stderr
+    jobs = planned(done.stdout)
+    assert (jobs["train_policy"], jobs["make_base"], jobs["score_cell"]) == (4 * 6 * 2 * 3, 4, 4 * 13)
+    assert jobs["format_dataset"] == 2 + 2 + 7  # countdown, hitab, and math with six benchmarks
+    assert "slurm_partition=gpu" in done.stdout
+    assert "results/mini" not in done.stdout
+
+
+@pytest.mark.parametrize("suite", ["countdown", "hitab_3b", "hitab_7b", "orz", "mini"])
+def test_any_cell_by_name(snakemake: Snakemake, suite: str) -> None:
+    target = f"results/{suite}_acpo_offp.json"
+    done = snakemake("--cores", "2", "--dry-run", target, small=False)
+    assert done.returncode == 0, done.stderr
+    assert planned(done.stdout)["train_policy"] == 3
+
+
+def test_seeds_from_the_command_line(snakemake: Snakemake) -> None:
+    done = snakemake("--cores", "2", "--dry-run", "results/mini_dapo_nonp.json", "--config", "seeds=[7]", small=False)
+    assert planned(done.stdout)["train_policy"] == 1
+    assert "seed=7" in done.stdout
+
+
+def test_grid_from_the_command_line(snakemake: Snakemake) -> None:
+    grid = "grid={suites: [mini, orz], methods: [acpo], regimes: [offp]}"
+    done = snakemake("--cores", "2", "--dry-run", "--config", grid, "seeds=[0]", small=False)
+    assert planned(done.stdout)["train_policy"] == 2
+
+
+def test_measured_method_waits_for_the_run_it_reads(snakemake: Snakemake) -> None:
+    done = snakemake("--cores", "2", "--dry-run", "results/mini_dapo_clip_max_offp.json", small=False)
+    assert planned(done.stdout)["train_policy"] == 6  # three seeds of it, three of ACPO
+    assert "results/runs/mini_acpo_offp/seed2/run.json" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("sedes=[0]", "unknown key 'sedes'; did you mean 'seeds'?"),
+        ("grid={methods: [daop]}", "unknown name 'daop'; did you mean 'dapo'?"),
+        ("suites={mini: {training: {lerning_rate: 1}}}", "unknown key 'lerning_rate'; did you mean 'learning_rate'?"),
+        ("regimes={offp: {mini_batch_size: -4}}", "regimes.offp.mini_batch_size"),
+        ("regimes={offp: {mini_batch_size: 48}}", "does not divide train_batch_size"),
+    ],
+)
+def test_wrong_configuration_is_refused(snakemake: Snakemake, override: str, message: str) -> None:
+    done = snakemake("--cores", "2", "--dry-run", "--config", override, small=False)
+    assert done.returncode != 0
+    assert message in done.stderr + done.stdout
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("results/mini_acpoo_offp.json", "unknown cell 'mini_acpoo_offp'; did you mean 'mini_acpo_offp'?"),
+        (
+            "results/hitab_3b_lopti_offp.json",
+            "unknown cell 'hitab_3b_lopti_offp'; did you mean 'hitab_3b_ar_lopti_offp'?",
+        ),
+    ],
+)
+def test_unknown_cell_is_refused(snakemake: Snakemake, target: str, message: str) -> None:
+    done = snakemake("--cores", "2", "--dry-run", target, small=False)
+    assert done.returncode != 0
+    assert message in done.stderr + done.stdout
+
+
+def test_wrong_method_parameter_is_refused_before_anything_runs(snakemake: Snakemake, tmp_path) -> None:
+    done = snakemake(
+        "--cores", "2", "results/mini_base.json", "--config", "methods={dapo: {parameters: {clip_hihg: 1}}}"
+    )
+    assert done.returncode != 0
+    assert "methods.dapo.parameters: clip_hihg" in done.stderr + done.stdout
+    assert not (tmp_path / "results" / "runs").exists()
+
+
+def test_running_a_suite_that_lacks_its_task_says_which(snakemake: Snakemake) -> None:
+    done = snakemake("--cores", "2", "results/orz_base.json", small=False)
+    assert done.returncode != 0
+    lines = [line for line in done.stdout.splitlines() if line.startswith("error:")]
+    assert len(lines) >= 1
+    assert "the task 'math' is not part of this version" in lines[0]
+
+
+RULES = "\n".join(path.read_text() for path in [ROOT / "Snakefile", *sorted((ROOT / "workflow/rules").glob("*.smk"))])
+PROFILE = (ROOT / "workflow/profiles/slurm/config.yaml").read_text()
+
+
+def test_retries_live_in_the_profile_only() -> None:
+    assert "retries:" not in RULES
+    assert re.search(r"^retries: \d", PROFILE, re.MULTILINE)
+
+
+def test_incomplete_files_are_never_kept() -> None:
+    assert "keep-incomplete" not in RULES + PROFILE
+
+
+def test_no_profile_is_called_default() -> None:
+    assert not list(ROOT.glob("workflow/profiles/default*"))
+    assert (ROOT / "slurm").is_symlink()
+    assert (ROOT / "slurm/config.yaml").is_file()
+
+
+def test_every_rule_with_a_shell_has_a_log_and_a_benchmark() -> None:
+    for rule in re.split(r"^rule ", RULES, flags=re.MULTILINE)[1:]:
+        if "shell:" in rule:
+            assert "log:" in rule, rule.split(":")[0]
+            assert "benchmark:" in rule, rule.split(":")[0]

@@ -1,0 +1,87 @@
+"""The study, and what every rule needs to know of it."""
+
+import sys
+from pathlib import Path
+
+from acpo.cells import (
+    BASE,
+    Cell,
+    CellNames,
+    cell_seeds,
+    grid_cells,
+    resolve,
+    resolve_evaluation,
+)
+from acpo.config import ConfigError, digest, parse_study
+from acpo.provenance import (
+    code_hash,
+    dataset_modules,
+    file_hash,
+    grading_modules,
+    training_modules,
+)
+from acpo.store import write_json
+from snakemake.exceptions import WorkflowError
+
+try:
+    STUDY = parse_study(config, "config")
+    CELLS = CellNames(STUDY)
+except ConfigError as error:
+    raise WorkflowError(str(error)) from error
+
+# Scripts read the study from a file named after its content: a changed study never changes under a running job.
+STUDY_FILE = f"results/config/{digest(STUDY)}.json"
+PYTHON = sys.executable
+SCRIPTS = f"{workflow.basedir}/scripts"
+
+
+wildcard_constraints:
+    table=r"[a-z0-9_]+",
+    figure=r"[a-z0-9_]+",
+    cell="[a-z0-9_]+",
+    trained=rf"[a-z0-9_]+(?<!_{BASE})",
+    suite="|".join(STUDY.suites),
+    seed=r"\d+",
+    task="[a-z0-9_]+",
+    split="[a-z0-9_]+",
+
+
+onstart:
+    from acpo.methods import check_methods
+
+    try:
+        check_methods(STUDY)
+    except ConfigError as error:
+        raise WorkflowError(str(error)) from error
+    write_json(Path(STUDY_FILE), STUDY)
+
+
+def find_cell(name: str) -> Cell:
+    """Return the cell of a name, or fail with the nearest one."""
+    try:
+        return CELLS.parse(name)
+    except ConfigError as error:
+        raise WorkflowError(str(error)) from error
+
+
+def suite_of(name: str):
+    """Return the definition of a cell's suite."""
+    return STUDY.suites[find_cell(name).suite]
+
+
+def data_file(task: str, split: str) -> str:
+    """Return the place of a formatted data set."""
+    return f"results/data/{task}/{split}.parquet"
+
+
+def benchmark_files(wildcards) -> list[str]:
+    """Return the data sets that a cell is evaluated on."""
+    return [
+        data_file(item.task, item.split)
+        for item in suite_of(wildcards.cell).benchmarks.values()
+    ]
+
+
+def run_directories(cell: Cell) -> list[str]:
+    """Return the directories of a cell's runs, one a training seed."""
+    return [f"results/runs/{cell}/seed{seed}" for seed in cell_seeds(STUDY, cell)]

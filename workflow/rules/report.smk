@@ -1,0 +1,86 @@
+"""Tables, figures and the report, from the cells of the grid."""
+
+REPORT = Path(workflow.basedir) / "src/acpo/report"
+TABLE_NAMES = sorted(file.stem for file in (REPORT / "tables").glob("[a-z]*.py"))
+FIGURE_NAMES = sorted(file.stem for file in (REPORT / "figures").glob("[a-z]*.py"))
+TABLES = expand(
+    "results/tables/{table}.{kind}", table=TABLE_NAMES, kind=["tex", "csv", "html"]
+)
+FIGURES = expand(
+    "results/figures/{figure}_{shown}.{kind}",
+    figure=FIGURE_NAMES,
+    shown=STUDY.grid.suites,
+    kind=["pdf", "png"],
+)
+GRID_CELLS = [f"results/{cell}.json" for cell in grid_cells(STUDY)]
+GRID_RUNS = [
+    f"{run}/run.json" for cell in grid_cells(STUDY) for run in run_directories(cell)
+]
+TEMPLATES = [file_hash(file) for file in sorted((REPORT / "templates").iterdir())]
+
+
+rule make_table:
+    input:
+        GRID_CELLS,
+    output:
+        multiext("results/tables/{table}", ".tex", ".csv", ".html"),
+    log:
+        "results/logs/tables/{table}.log",
+    benchmark:
+        "results/logs/tables/{table}.tsv"
+    params:
+        grid=digest(STUDY),
+        code=lambda wildcards: code_hash(
+            [
+                f"acpo.report.tables.{wildcards.table}",
+                "acpo.report.html",
+                "acpo.report.latex",
+            ]
+        ),
+        templates=TEMPLATES,
+    shell:
+        "{PYTHON} {SCRIPTS}/make_table.py --config {STUDY_FILE} --results results --table {wildcards.table} "
+        "--output-dir results/tables 2>&1 | tee {log}"
+
+
+rule plot_figure:
+    input:
+        GRID_RUNS,
+    output:
+        expand(
+            "results/figures/{{figure}}_{shown}.{kind}",
+            shown=STUDY.grid.suites,
+            kind=["pdf", "png"],
+        ),
+    log:
+        "results/logs/figures/{figure}.log",
+    benchmark:
+        "results/logs/figures/{figure}.tsv"
+    params:
+        grid=digest(STUDY),
+        code=lambda wildcards: code_hash([f"acpo.report.figures.{wildcards.figure}"]),
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_figure.py --config {STUDY_FILE} --results results --figure {wildcards.figure} "
+        "--output-dir results/figures 2>&1 | tee {log}"
+
+
+rule make_report:
+    input:
+        GRID_CELLS,
+        GRID_RUNS,
+    output:
+        "results/report.html",
+    log:
+        "results/logs/report.log",
+    benchmark:
+        "results/logs/report.tsv"
+    params:
+        grid=digest(STUDY),
+        templates=TEMPLATES,
+        code=code_hash(
+            ["acpo.report.html"]
+            + [f"acpo.report.tables.{name}" for name in TABLE_NAMES]
+            + [f"acpo.report.figures.{name}" for name in FIGURE_NAMES]
+        ),
+    shell:
+        "{PYTHON} {SCRIPTS}/make_report.py --config {STUDY_FILE} --results results --output {output} 2>&1 | tee {log}"
