@@ -1,11 +1,35 @@
-"""Format one split of a task into a data set."""
+"""Format one split of a task into a data set, with a manifest beside it."""
 
+import argparse
 from pathlib import Path
 
 from acpo.cli import parser, run
-from acpo.config import load_study
-from acpo.datasets import write_problems
-from acpo.tasks import load_task
+from acpo.config import Study, load_study
+from acpo.data.format import Plan, format_split
+
+
+def prompt_budget(study: Study, task: str, split: str) -> int | None:
+    """Return the most tokens that a prompt may have in the suites that use a split and bring their own tokenizer.
+
+    The embedded engine checks its own prompts: they are words of a vocabulary that it makes.
+    """
+    budgets = [
+        suite.training.max_prompt_tokens
+        for suite in study.suites.values()
+        if suite.engine.name != "tiny"
+        and (
+            (suite.task == task and split in (suite.train_split, suite.validation.split))
+            or any((each.task, each.split) == (task, split) for each in suite.benchmarks.values())
+        )
+    ]
+    return max(budgets, default=None)
+
+
+def _file(text: str) -> tuple[str, Path]:
+    key, equals, path = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"expected KEY=PATH, got {text!r}")
+    return key, Path(path)
 
 
 def main() -> None:
@@ -13,13 +37,15 @@ def main() -> None:
     arguments = parser(__doc__)
     arguments.add_argument("--task", required=True)
     arguments.add_argument("--split", required=True)
+    arguments.add_argument("--file", action="append", type=_file, default=[], help="KEY=PATH of a raw file")
+    arguments.add_argument("--limit", type=int, help="keep only the first rows, for a trial")
     arguments.add_argument("--output", type=Path, required=True)
     given = arguments.parse_args()
     study = load_study(given.config)
-    task = load_task(given.task)
-    problems = task.problems(given.split, study.root_seed, {})
-    count = write_problems(given.output, given.task, task.ability, given.split, problems)
-    print(f"{given.output}: {count} problems")
+    budget = prompt_budget(study, given.task, given.split)
+    plan = Plan(given.task, given.split, study.root_seed, limit=given.limit, longest_prompt=budget)
+    manifest = format_split(plan, dict(given.file), given.output)
+    print(f"{given.output}: {manifest.rows} problems")
 
 
 if __name__ == "__main__":

@@ -138,7 +138,8 @@ class TestOtherScripts:
         assert "countdown_mini has no split 'tset'" in fails(
             "format_dataset", *common, "--task", "countdown_mini", "--split", "tset"
         )
-        assert "'math'" in fails("format_dataset", *common, "--task", "math", "--split", "amc")
+        assert "'sums'" in fails("format_dataset", *common, "--task", "sums", "--split", "amc")
+        assert "fetch it first" in fails("format_dataset", *common, "--task", "math", "--split", "amc")
         assert not output.exists()
         (small.root / "file").write_text("")
         blocked = ("--config", small.config, "--output", small.root / "file/x.parquet")

@@ -1,4 +1,9 @@
-"""Draft for data.smk: raw files, formatted data sets, overlap of training sets with benchmarks."""
+"""Draft for data.smk: raw files, formatted data sets, overlap of training sets with benchmarks.
+
+common.smk must take the mirror out of the config before the study is checked: `MIRROR = config.pop("mirror", None)`.
+"""
+
+import re
 
 from acpo.data.registry import SOURCES
 from acpo.tasks import load_task
@@ -14,7 +19,6 @@ def raw_file(key: str) -> str:
 
 
 RAW_KEYS = {SOURCES[key].relative_path: key for key in SOURCES}
-MIRROR = config.get("mirror")
 
 
 def raw_files(wildcards) -> dict[str, str]:

@@ -5,7 +5,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -80,7 +80,8 @@ class Plan:
         root_seed: Root of random choices.
         style: Prompt style; None: the task's own.
         limit: Keep only the first rows, for trial runs.
-        longest_prompt: Drop prompts of more tokens.
+        longest_prompt: Tokens that a prompt may have. A longer one is shortened where its task can; where not, it is
+            dropped from a split that is trained on, and kept and counted in any other: a benchmark stays whole.
         measure: Counts the tokens of a prompt.
         measure_name: What `measure` is, for the manifest.
     """
@@ -159,9 +160,11 @@ def _filter(task: Task, plan: Plan, problems: Iterator[Problem]) -> _Kept:
                 kept.dropped["repeated question"] += 1
                 continue
             fitting = _fitting(problem, partial(messages, instruction=task.instruction, style=style), plan)
-            if fitting is None:
+            if fitting is None and training:
                 kept.dropped["over-long prompt"] += 1
                 continue
+            if fitting is None:
+                fitting = replace(problem, notes=(*problem.notes, "over-long prompt, kept"))
             kept.notes.update(fitting.notes)
             turns = messages(fitting.prompt, task.instruction, style)
             kept.rows.append(_row(task, plan, fitting, turns, len(kept.rows)))
