@@ -33,7 +33,7 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--response-column", default="response")
     parser.add_argument("--gold-column", default="gold")
     parser.add_argument("--released", action="store_true", help="use the released scorer's semantics")
-    parsed = parser.parse_args(arguments)
+    parsed = parser.parse_args(_joined(sys.argv[1:] if arguments is None else arguments))
     if parsed.numbers is not None and parsed.target is not None and parsed.gold is None:
         parsed.gold = write_gold(parsed.numbers, parsed.target)
     one, many = (
@@ -43,6 +43,17 @@ def _arguments(arguments: list[str] | None) -> argparse.Namespace:
     if one == many:
         parser.error("give --pred with --gold (or --numbers and --target), or else --input with --output")
     return parsed
+
+
+def _joined(arguments: list[str]) -> list[str]:
+    """Join answers to their options, so that one that starts with a minus sign is not taken for an option."""
+    joined: list[str] = []
+    for argument in arguments:
+        if joined and joined[-1] in ("--pred", "--gold"):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -19,7 +19,7 @@ LONGEST_EXPRESSION = 500
 DEEPEST = 50
 MOST_NUMBERS = 100
 _SYMBOLS = str.maketrans(
-    {"×": "*", "⋅": "*", "·": "*", "∙": "*", "•": "*", "÷": "/", "∕": "/", "⁄": "/", "−": "-", "–": "-"}
+    {"×": "*", "⋅": "*", "·": "*", "∙": "*", "∗": "*", "•": "*", "÷": "/", "∕": "/", "⁄": "/", "−": "-", "–": "-"}
 )
 _COMMANDS = {"times": "*", "cdot": "*", "ast": "*", "div": "/"}
 _SPACING = re.compile(r"\\[,;:! ()\[\]]|\\(?:left|right|displaystyle|quad)(?![A-Za-z])|\$|\s+|~")

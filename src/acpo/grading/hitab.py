@@ -13,7 +13,9 @@ VERSION = "hitab-1"
 LONGEST_ANSWER = 2000
 MOST_ITEMS = 100
 FEWEST_DECIMALS = 2
-_NUMBER = re.compile(r"([-+]?)(\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE]([-+]?\d{1,3}))?")
+_NUMBER = re.compile(r"([-+]?)(\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE]([-+]?\d{1,3}))?", re.ASCII)
+_SUPERSCRIPT = re.compile("[²³¹⁰⁴-⁹]")
+_WORDS_LIKE_SIGNS = re.compile(r"\s+(?:percent|per cent|dollars?)$")
 _GROUPED = re.compile(r"(?<![\d.])\d{1,3}(?:([, ])\d{3}(?:\1\d{3})*)(?![\d])")
 _SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _SIGNS = str.maketrans({"−": "-", "–": "-", "—": "-", "‑": "-", "’": "'", "‘": "'", "“": '"', "”": '"', "\x00": ""})
@@ -25,18 +27,20 @@ Gold = str | int | float
 
 def fold(text: str) -> str:
     """Fold an answer or a gold: NFKC, case, spaces, TeX wrappers and escapes, quotes, trailing punctuation."""
+    text = _SUPERSCRIPT.sub(lambda match: "^" + unicodedata.normalize("NFKC", match.group()), text)
     text = unicodedata.normalize("NFKC", text.translate(_SIGNS)).translate(_SIGNS)
     text = _TEX.sub(r"\1", text).replace("\\$", "$").replace("\\%", "%").replace("\\&", "&").replace("\\,", " ")
     text = text.replace("{,}", ",").replace("\\", " ")
     text = " ".join(text.split()).casefold().strip(" \"'`*")
-    return re.sub(r"[.;,]+$", "", text).strip() if not re.fullmatch(r"(?:[a-z]\.)+", text) else text
+    return re.sub(r"[.;,]+$", "", text).strip()
 
 
 def number(text: str) -> tuple[Fraction, int] | None:
     """Read a folded number: (value, decimals written); None where it is not one number and nothing else.
 
-    Accepted around the digits: sign, currency sign, thousands separators (comma or space), percent sign, a scale word.
+    Accepted around the digits: sign, currency, thousands separators (comma or space), percent, a scale word.
     """
+    text = _WORDS_LIKE_SIGNS.sub("", text)
     text = text.replace("$", "").replace("€", "").replace("£", "").replace("%", "").strip()
     head, _, last = text.rpartition(" ")
     scale = _SCALES.get(last, 1) if head else 1

@@ -16,7 +16,8 @@ _RELATIONS = {
 _THOUSANDS = re.compile(r"(\D*?)(-?)(\d{1,3}(?:,\d{3})+)(\.\d+)?(\D*)")
 _HEDGES = words(
     "or and not if mod modulo where when with about approx approximately around roughly maybe nearly almost over under "
-    "than least most more less infinitely no none each million billion thousand hundred"
+    "than least most more less infinitely no none each million billion thousand hundred "
+    "because since which"
 )
 _UNIT_LETTERS = frozenset("smhgKNJWVA")
 _SCALES = {
@@ -182,6 +183,8 @@ def _is_unit(token: Token, before: Token | None) -> bool:
     if token.kind == "name" and before.text == "/":
         return token.text in _UNIT_LETTERS
     known = token.text.lower() in UNIT_WORDS or token.text in ("min", "sec")
+    if token.kind == "word" and token.spaced and before.kind == "number":
+        known = known or token.text.lower() not in _HEDGES | set(_SCALES)
     return token.kind in ("word", "function") and known
 
 

@@ -72,6 +72,8 @@ def _letters(run: str, spaced: bool) -> list[Token]:
         return [Token("name", _CONSTANTS[run.lower()], spaced)]
     if run in GREEK:
         return [Token("name", run, spaced)]
+    if run.lower() == "percent":
+        return [Token("mark", "%", spaced)]
     if len(run) >= 4 or (len(run) == 3 and run.isupper()) or (run.lower() in UNIT_WORDS and len(run) > 1):
         return [Token("word", run, spaced)]
     return [Token("name", letter, spaced and place == 0) for place, letter in enumerate(run)]
@@ -86,6 +88,8 @@ def _textual(command: str, content: str, spaced: bool) -> list[Token]:
         return [Token("mark", ",", spaced)]
     if bare in FUNCTIONS:
         return [Token("function", bare, spaced)]
+    if bare.lower() == "percent":
+        return [Token("mark", "%", spaced)]
     if command != "text" and content == bare and len(bare) == 1 and bare.isalpha():
         return [Token("name", bare, spaced)]
     if not re.search(r"[A-Za-z]", bare):

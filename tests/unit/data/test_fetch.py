@@ -76,6 +76,7 @@ class Server:
                 pass
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.handle_error = lambda *arguments: None
         self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
         self.thread.start()
 

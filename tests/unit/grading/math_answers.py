@@ -1,6 +1,11 @@
 """Answers of the same kinds as the case files, and of kinds beyond them: (prediction in the box, gold)."""
 
 RIGHT = [
+    ("42 marbles", "42"),
+    ("20 percent", "0.2"),
+    (r"20 \text{ percent}", "20"),
+    ("5 dozen", "60"),
+    (r"\frac{1}{2} \text{ hour}", "0.5"),
     ("6x-2y+26=0", "3*x-1*y+13=0"),
     ("y=3x+13", "3x-y+13=0"),
     (r"\frac{1}{2^{99}}", "2^{-99}"),
@@ -219,6 +224,11 @@ RIGHT = [
 ]
 
 WRONG = [
+    ("5 maybe", "5"),
+    ("20 percent", "2000"),
+    ("5 dozen", "5"),
+    ("3 million", "3"),
+    ("5 mod 7", "5"),
     ("3x+4y+14=0", "3*x-1*y+13=0"),
     (r"\frac{1}{2007!}", r"\frac{1}{2005!}"),
     ("2^{-98}", "2^{-99}"),

@@ -27,6 +27,12 @@ def test_countdown_takes_numbers_and_target(capsys):
     assert ask(capsys, *arguments, "--pred", "\\boxed{6}")[0] == 1
 
 
+def test_an_answer_may_start_with_a_minus_sign(capsys):
+    assert ask(capsys, "--task", "math", "--pred", "\\boxed{-1/2}", "--gold", "-\\frac{1}{2}")[0] == 0
+    assert ask(capsys, "--task", "math", "--pred", "-5", "--gold", "-5")[0] == 1
+    assert ask(capsys, "--task", "math", "--pred", "\\boxed{0}", "--gold", "")[0] == 1
+
+
 def test_released_semantics(capsys):
     arguments = ("--task", "countdown", "--numbers", "7", "2", "1", "--target", "3", "--pred", "\\boxed{7//2*1}")
     assert ask(capsys, *arguments)[0] == 1

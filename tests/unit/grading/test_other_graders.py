@@ -111,6 +111,11 @@ def _hitab(text, gold):
         ("13; 7; 3; 3", [13, 7, 3, 3]),
         ("2013-14", ["2013-14"]),
         ("lillestrøm SK", ["lillestrøm sk"]),
+        ("P.E.I.", ["p.e.i"]),
+        ("sask., man.", ["sask", "man"]),
+        ("18 percent", [18.0]),
+        ("1.2 million dollars", [1200000]),
+        ("１８", [18]),
     ],
 )
 def test_hitab_accepts(text, gold):
@@ -136,6 +141,10 @@ def test_hitab_accepts(text, gold):
         ("", [0]),
         ("2013", ["2013-14"]),
         ("52.1.3", [52.1]),
+        ("٣", [3]),
+        ("5³", [53]),
+        ("9" * 500, [1]),
+        ("1e-999", [0]),
     ],
 )
 def test_hitab_refuses(text, gold):
