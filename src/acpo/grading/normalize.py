@@ -33,7 +33,7 @@ _RENAMED = {
     r"\vee": r"\text{ or }", r"\wedge": r"\text{ and }", r"\implies": r"\Rightarrow",
 }  # fmt: skip
 _COMMAND = re.compile(r"\\[A-Za-z]+")
-_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:(?:\{,\}|,?\s?\\!\s?|\s?\\[,;: ]\s?|\s)\d{3})+(?![\d])")
+_GROUPED = re.compile(r"(?<![\d.,])(?!0)\d{1,3}(?:(?:\{,\}|,?\s?\\!\s?|\s?\\[,;: ]\s?|\s)\d{3})+(?![\d])")
 _GROUP_MARK = re.compile(r"\{,\}|,|\\[,!;: ]|\s")
 _LABEL = re.compile(
     r"^\s*\\text\s*\{\s*(?:the )?(?:final )?answer(?: is)?\s*:?\s*\}|^\s*(?:the )?(?:final )?answer(?: is|:)\s*:?",

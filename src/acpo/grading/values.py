@@ -106,7 +106,8 @@ class Evaluator:
         return self(node.nodes[0])
 
     def _percent(self, node: Node) -> Value:
-        return self(node.nodes[0])
+        """Inside an expression a percent sign is a hundredth; as the sign of a whole answer see `compare`."""
+        return self(Node("div", (node.nodes[0], Node("number", (Fraction(100), "100")))))
 
     def _unit(self, node: Node) -> Value:
         return self(node.nodes[0])
