@@ -172,7 +172,7 @@ def grade_many(pairs: Iterable[tuple[str, str]], pool: Pool | None = None) -> It
 
 def _end(batch: list[Verdict | tuple[str, Gold]], pool: Pool | None) -> Iterator[Verdict]:
     waiting = [each for each in batch if isinstance(each, tuple)]
-    outcomes = iter((pool or shared()).map([gold.job(text) for text, gold in waiting])) if waiting else iter(())
+    outcomes = iter(list((pool or shared()).map([gold.job(text) for text, gold in waiting])) if waiting else [])
     for each in batch:
         if isinstance(each, tuple):
             correct, reason = next(outcomes)

@@ -104,6 +104,12 @@ def test_an_empty_gold_is_never_right(pool):
         assert not math.grade(response, math.write_gold([""]), pool).correct
 
 
+def test_two_streams_of_verdicts_may_be_read_side_by_side(pool):
+    pairs = [("\\boxed{x+1}", "1+x")] * 3
+    both = zip(math.grade_many(pairs, pool), math.grade_many(pairs, pool), strict=True)
+    assert all(first.correct and second.correct for first, second in both)
+
+
 def test_unknown_gold_properties_are_refused():
     with pytest.raises(ValueError, match="tolerance"):
         math.write_gold(["1"], tolerance=1)
