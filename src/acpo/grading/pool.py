@@ -96,8 +96,8 @@ class Pool:
         """Do jobs and yield (right, reason) in their order.
 
         A job beyond its time is `timeout`, one beyond its memory `memory`, one whose worker died `crashed`: all are
-        outcomes, counted in `counts`, and the worker is replaced. The pool is taken until the last outcome is read or the
-        iterator is closed: read them all before the same thread asks for more.
+        outcomes, counted in `counts`, and the worker is replaced. The pool is taken until the last outcome is read or
+        the iterator is closed: read them all before the same thread asks for more.
 
         Raises:
             PoolError: the worker processes cannot start.
