@@ -81,13 +81,14 @@ def initial_weights(sizes: Architecture, seed: int) -> Weights:
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """One layer's weights, with projections that share their input joined into one product."""
+    """One layer's weights, with the projections of attention joined into one product."""
 
     attention_norm: Tensor
     query_key_value: Tensor
     attention_out: Tensor
     feed_forward_norm: Tensor
-    gate_up: Tensor
+    gate: Tensor
+    up: Tensor
     down: Tensor
 
 
@@ -126,7 +127,8 @@ def _layer(weights: Mapping[str, Tensor], prefix: str) -> LayerWeights:
         query_key_value=torch.cat([weights[f"{attention}.{name}_proj.weight"] for name in "qkv"]),
         attention_out=weights[f"{attention}.o_proj.weight"],
         feed_forward_norm=weights[f"{prefix}.post_attention_layernorm.weight"],
-        gate_up=torch.cat([weights[f"{feed_forward}.{name}_proj.weight"] for name in ("gate", "up")]),
+        gate=weights[f"{feed_forward}.gate_proj.weight"],
+        up=weights[f"{feed_forward}.up_proj.weight"],
         down=weights[f"{feed_forward}.down_proj.weight"],
     )
 
@@ -151,8 +153,8 @@ def rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 
 def feed_forward(x: Tensor, layer: LayerWeights) -> Tensor:
     """Apply a layer's gated feed-forward block, residual included."""
-    gate, up = F.linear(normalise(x, layer.feed_forward_norm), layer.gate_up).chunk(2, -1)
-    return x + F.linear(F.silu(gate) * up, layer.down)
+    seen = normalise(x, layer.feed_forward_norm)
+    return x + F.linear(F.silu(F.linear(seen, layer.gate)) * F.linear(seen, layer.up), layer.down)
 
 
 def project(x: Tensor, layer: LayerWeights, model: Model, positions: slice) -> tuple[Tensor, Tensor, Tensor]:
