@@ -156,9 +156,6 @@ def embedded_task(name: str) -> EmbeddedTask:
 def _one_thread() -> None:
     """Run on one thread: the number of threads changes the order of sums, and so the bits."""
     torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
-    # Nothing here reads memory before it has written it, and filling every new tensor takes a twentieth of the time.
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
 @contextmanager
