@@ -19,7 +19,8 @@ test: lint types unit
 venv: $(READY)
 
 $(READY): envs/cpu/requirements.lock pyproject.toml
-	@test -n "$(PYTHON)" || { echo "error: no python3 found: install Python 3.11 or newer"; exit 1; }
+	@command -v "$(PYTHON)" >/dev/null || \
+	  { echo "error: no Python at '$(PYTHON)': install Python 3.11 or newer, or make PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "error: $(PYTHON) is $$($(PYTHON) -V 2>&1), need 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \

@@ -18,9 +18,9 @@ from acpo.bench import (
     Setting,
     compare_sampling,
     compare_updates,
-    engine_settings,
     format_table,
     interleave,
+    one_thread,
     training_speed,
     transformers_model,
 )
@@ -105,7 +105,7 @@ def trl_speed(setting: Setting, regime: str, rollouts: int) -> list[float]:
     count = (rollouts + 1) * sizes.train_batch_size
     problems = rollout_problems(setting.problems, 0, count, setting.study.root_seed, 0)
     grader = _Grader(setting, problems)
-    with TemporaryDirectory() as place, engine_settings(deterministic=False):
+    with TemporaryDirectory() as place, one_thread():
         trainer = GRPOTrainer(
             model=transformers_model(setting),
             reward_funcs=grader,

@@ -121,16 +121,14 @@ class Setting:
 
 
 @contextlib.contextmanager
-def engine_settings(deterministic: bool) -> Any:
-    """Run on one thread, with torch's deterministic algorithms as the embedded engine (True) or as by default."""
-    threads, before = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+def one_thread() -> Any:
+    """Run on one thread, as the embedded engine does."""
+    before = torch.get_num_threads()
     torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(deterministic)
     try:
         yield
     finally:
-        torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(before)
+        torch.set_num_threads(before)
 
 
 def interleave(contestants: Mapping[str, Callable[[], Sequence[float]]], rounds: int) -> dict[str, list[float]]:
@@ -157,11 +155,11 @@ def compare_sampling(setting: Setting, prompts: int, rounds: int) -> list[Measur
     ids = setting.prompts(prompts)
 
     def ours() -> list[float]:
-        with engine_settings(deterministic=True):
+        with one_thread():
             return [_embedded_sampling(setting, model, ids)]
 
     def theirs() -> list[float]:
-        with engine_settings(deterministic=False):
+        with one_thread():
             return [_library_sampling(setting, library, ids)]
 
     ours(), theirs()  # warm-up
@@ -205,7 +203,7 @@ def _library_sampling(setting: Setting, model: Any, ids: list[list[int]]) -> flo
 
 def compare_updates(setting: Setting, regime: str, methods: Sequence[str], rounds: int) -> list[Measurement]:
     """Seconds of an update of each method, relative to DAPO's; both passes of AR-Lopti count."""
-    with engine_settings(deterministic=True):
+    with one_thread():
         found = update_seconds(setting, regime, methods, rounds)
     reference = median(found[REFERENCE])
     limits = {"acpo": 1.02}
@@ -254,7 +252,7 @@ def _update_turn(learner: Learner, rollout: Rollout, part: slice) -> Callable[[]
 
 def training_speed(setting: Setting, regime: str, rollouts: int) -> list[float]:
     """Response tokens per second of DAPO training, by rollout: sampling, grading and updates; the first is dropped."""
-    with TemporaryDirectory() as place, engine_settings(deterministic=True), contextlib.redirect_stderr(io.StringIO()):
+    with TemporaryDirectory() as place, one_thread(), contextlib.redirect_stderr(io.StringIO()):
         job = _training_job(setting, regime, rollouts + 1, Path(place))
         objective = method_objective(setting.study, REFERENCE, {})
         trainer = Trainer(job, setting.task, objective, setting.sizes, setting.weights, "bench")

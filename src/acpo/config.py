@@ -263,8 +263,9 @@ class Study(Strict):
                     raise ValueError(f"methods.{key}.measured.{parameter}: {source.method} is measured itself")
         if "base" in self.methods:
             raise ValueError("methods: 'base' is the untrained cell's name and cannot be a method")
-        if not self.seeds or len(set(self.seeds)) != len(self.seeds):
-            raise ValueError("seeds: give at least one, each once")
+        for kind, chosen in (("seeds", self.seeds), *((f"grid.{key}", value) for key, value in self.grid)):
+            if not chosen or len(set(chosen)) != len(chosen):
+                raise ValueError(f"{kind}: give at least one, each once")
         return self
 
     def regime(self, suite: str, regime: str) -> Regime:

@@ -136,10 +136,12 @@ def test_training_speed_drops_the_first_rollout(setting: Setting) -> None:
 
 
 def test_settings_are_restored() -> None:
-    before = torch.are_deterministic_algorithms_enabled()
-    with bench.engine_settings(deterministic=not before):
-        assert torch.are_deterministic_algorithms_enabled() is not before
-    assert torch.are_deterministic_algorithms_enabled() is before
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    with bench.one_thread():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(before)
 
 
 def test_a_suite_of_another_engine_is_refused(small_base: SmallStudy) -> None:

@@ -212,6 +212,8 @@ class TestUnknownKeys:
             "suites.mini.training.prompts: 100 are less than one rollout of regime 'offp' (128): give more",
         ),
         ("seeds", [0, 1, 0], "seeds: give at least one, each once"),
+        ("grid.methods", ["dapo", "acpo", "dapo"], "grid.methods: give at least one, each once"),
+        ("grid.suites", [], "grid.suites: give at least one, each once"),
         ("seeds", [], "seeds: give at least one, each once"),
         ("seeds", [-1], "seeds.0: Input should be greater than or equal to 0 (given: -1)"),
         (

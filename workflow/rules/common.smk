@@ -1,6 +1,8 @@
 """The study, and what every rule needs to know of it."""
 
+import gc
 import sys
+from functools import cache
 from pathlib import Path
 
 from acpo.cells import (
@@ -31,6 +33,9 @@ except ConfigError as error:
 
 # Scripts read the study from a file named after its content: a changed study never changes under a running job.
 STUDY_FILE = f"results/config/{digest(STUDY)}.json"
+# A workflow of many cells is millions of objects that live as long as it does: looking for garbage among them is a
+# quarter of a large dry-run.
+gc.set_threshold(1_000_000, 50, 50)
 PYTHON = sys.executable
 SCRIPTS = f"{workflow.basedir}/scripts"
 

@@ -1,6 +1,25 @@
 """Samples, verdicts, scores: three steps, so that a new grader never samples again."""
 
 
+def verdict_files(wildcards) -> list[str]:
+    """Return the verdict stores of a cell's runs."""
+    return [
+        f"{run}/verdicts.parquet" for run in run_directories(find_cell(wildcards.cell))
+    ]
+
+
+@cache
+def sampling_identity(name: str) -> str:
+    """Hash the configuration that a cell's samples depend on; its code is that of the run."""
+    return digest(resolve_evaluation(STUDY, find_cell(name)))
+
+
+@cache
+def grading_identity(name: str) -> str:
+    """Hash the code that a cell's verdicts depend on."""
+    return code_hash(grading_modules(STUDY, find_cell(name)))
+
+
 rule sample_responses:
     input:
         run="results/runs/{cell}/seed{seed}/run.json",
@@ -15,13 +34,10 @@ rule sample_responses:
         mem_mb=lambda wildcards: suite_of(wildcards.cell).resources.memory_mb,
         gpu=lambda wildcards: suite_of(wildcards.cell).resources.gpus,
     params:
-        spec=lambda wildcards: digest(
-            resolve_evaluation(STUDY, find_cell(wildcards.cell))
-        ),
-        directory=lambda wildcards: f"results/runs/{wildcards.cell}/seed{wildcards.seed}",
+        identity=lambda wildcards: sampling_identity(wildcards.cell),
     shell:
         "{PYTHON} {SCRIPTS}/sample_responses.py --config {STUDY_FILE} --cell {wildcards.cell} --seed {wildcards.seed} "
-        "--run-directory {params.directory} --data results/data --output {output} 2>&1 | tee {log}"
+        "--run-directory $(dirname {input.run}) --data results/data --output {output} 2>&1 | tee {log}"
 
 
 rule grade_samples:
@@ -35,9 +51,7 @@ rule grade_samples:
     benchmark:
         "results/logs/{cell}/seed{seed}/grade.tsv"
     params:
-        code=lambda wildcards: code_hash(
-            grading_modules(STUDY, find_cell(wildcards.cell))
-        ),
+        identity=lambda wildcards: grading_identity(wildcards.cell),
     shell:
         "{PYTHON} {SCRIPTS}/grade_samples.py --config {STUDY_FILE} --cell {wildcards.cell} --samples {input.samples} "
         "--data results/data --output {output} 2>&1 | tee {log}"
@@ -45,10 +59,7 @@ rule grade_samples:
 
 rule score_cell:
     input:
-        verdicts=lambda wildcards: [
-            f"{run}/verdicts.parquet"
-            for run in run_directories(find_cell(wildcards.cell))
-        ],
+        verdicts=verdict_files,
         data=benchmark_files,
     output:
         "results/{cell}.json",
@@ -57,7 +68,7 @@ rule score_cell:
     benchmark:
         "results/logs/{cell}/score.tsv"
     params:
-        code=code_hash(["acpo.evaluation"]),
+        identity=code_hash(["acpo.evaluation"]),
     shell:
         "{PYTHON} {SCRIPTS}/score_cell.py --config {STUDY_FILE} --cell {wildcards.cell} --runs results/runs/{wildcards.cell} "
         "--data results/data --output {output} 2>&1 | tee {log}"

@@ -1,34 +1,51 @@
 """Base models and training runs. A run's directory is no output: a killed run finds its checkpoints again."""
 
 
-def suite_data(suite, split: str) -> str:
-    """Return a data set of a suite's own task."""
-    return data_file(suite.task, split)
+def base_data(wildcards) -> str:
+    """Return what a suite's base model is made from."""
+    suite = STUDY.suites[wildcards.suite]
+    return data_file(suite.task, suite.train_split)
 
 
-def measured_runs(wildcards) -> list[str]:
-    """Return the finished runs that a method's measured parameters are read from."""
-    return [
-        f"{directory}/run.json"
-        for directory in measured_directories(wildcards).values()
-    ]
-
-
-def measured_directories(wildcards) -> dict[str, str]:
-    """Return the run directory of each method that a measured parameter names, of the same suite, regime, seed."""
+def training_input(wildcards) -> dict[str, str | list[str]]:
+    """Return what a training run reads: base model, data, and the runs that measured parameters come from."""
     cell = find_cell(wildcards.trained)
+    suite = STUDY.suites[cell.suite]
+    return {
+        "base": f"results/runs/{cell.suite}_{BASE}/seed0/run.json",
+        "train": data_file(suite.task, suite.train_split),
+        "validation": data_file(suite.task, suite.validation.split),
+        "measured": [
+            f"{run}/run.json" for run in measured_runs(cell, wildcards.seed).values()
+        ],
+    }
+
+
+def measured_runs(cell: Cell, seed: str) -> dict[str, str]:
+    """Return the run of each method that a measured parameter names, of the same suite, regime and seed."""
     sources = {source.method for source in STUDY.methods[cell.method].measured.values()}
     return {
-        method: f"results/runs/{Cell(cell.suite, method, cell.regime)}/seed{wildcards.seed}"
+        method: f"results/runs/{Cell(cell.suite, method, cell.regime)}/seed{seed}"
         for method in sorted(sources)
     }
 
 
+def measured_options(wildcards) -> str:
+    """Return the options that hand those runs to the script."""
+    runs = measured_runs(find_cell(wildcards.trained), wildcards.seed)
+    return " ".join(f"--measured-run {method}={run}" for method, run in runs.items())
+
+
+@cache
+def training_identity(name: str) -> str:
+    """Hash the configuration and the code that a cell's training depends on."""
+    cell = find_cell(name)
+    return f"{digest(resolve(STUDY, cell))}-{code_hash(training_modules(STUDY, cell))}"
+
+
 rule make_base:
     input:
-        lambda wildcards: suite_data(
-            STUDY.suites[wildcards.suite], STUDY.suites[wildcards.suite].train_split
-        ),
+        base_data,
     output:
         "results/runs/{suite}_base/seed0/run.json",
     log:
@@ -38,26 +55,15 @@ rule make_base:
     resources:
         mem_mb=lambda wildcards: STUDY.suites[wildcards.suite].resources.memory_mb,
     params:
-        spec=lambda wildcards: digest(resolve(STUDY, Cell(wildcards.suite, BASE, None))),
-        code=lambda wildcards: code_hash(
-            training_modules(STUDY, Cell(wildcards.suite, BASE, None))
-        ),
-        directory=lambda wildcards: f"results/runs/{wildcards.suite}_base/seed0",
+        identity=lambda wildcards: training_identity(f"{wildcards.suite}_{BASE}"),
     shell:
         "{PYTHON} {SCRIPTS}/train_policy.py --config {STUDY_FILE} --cell {wildcards.suite}_base --train-data {input} "
-        "--run-directory {params.directory} 2>&1 | tee {log}"
+        "--run-directory $(dirname {output}) 2>&1 | tee {log}"
 
 
 rule train_policy:
     input:
-        base=lambda wildcards: f"results/runs/{find_cell(wildcards.trained).suite}_base/seed0/run.json",
-        train=lambda wildcards: suite_data(
-            suite_of(wildcards.trained), suite_of(wildcards.trained).train_split
-        ),
-        validation=lambda wildcards: suite_data(
-            suite_of(wildcards.trained), suite_of(wildcards.trained).validation.split
-        ),
-        measured=measured_runs,
+        unpack(training_input),
     output:
         "results/runs/{trained}/seed{seed}/run.json",
     log:
@@ -70,17 +76,9 @@ rule train_policy:
         runtime=lambda wildcards: suite_of(wildcards.trained).resources.runtime_minutes,
         gpu=lambda wildcards: suite_of(wildcards.trained).resources.gpus,
     params:
-        spec=lambda wildcards: digest(resolve(STUDY, find_cell(wildcards.trained))),
-        code=lambda wildcards: code_hash(
-            training_modules(STUDY, find_cell(wildcards.trained))
-        ),
-        directory=lambda wildcards: f"results/runs/{wildcards.trained}/seed{wildcards.seed}",
-        base=lambda wildcards: f"results/runs/{find_cell(wildcards.trained).suite}_base/seed0/last",
-        measured=lambda wildcards: " ".join(
-            f"--measured-run {method}={directory}"
-            for method, directory in measured_directories(wildcards).items()
-        ),
+        identity=lambda wildcards: training_identity(wildcards.trained),
+        measured=measured_options,
     shell:
         "{PYTHON} {SCRIPTS}/train_policy.py --config {STUDY_FILE} --cell {wildcards.trained} --seed {wildcards.seed} "
-        "--train-data {input.train} --validation-data {input.validation} --base {params.base} {params.measured} "
-        "--run-directory {params.directory} 2>&1 | tee {log}"
+        "--train-data {input.train} --validation-data {input.validation} --base $(dirname {input.base})/last "
+        "{params.measured} --run-directory $(dirname {output}) 2>&1 | tee {log}"

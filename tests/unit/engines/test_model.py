@@ -10,7 +10,7 @@ from small_study import SmallStudy
 from torch import Tensor
 
 from acpo.engines.tiny.checkpoint import WEIGHTS_FILE, architecture_of, load_weights, save_policy
-from acpo.engines.tiny.model import Architecture, Model, Weights, initial_weights, response_logits
+from acpo.engines.tiny.model import Architecture, Model, Weights, initial_weights, read_prompts, response_logits
 from acpo.engines.tiny.policy import token_mask, token_scores
 from acpo.engines.tiny.supervised import write_template
 from acpo.engines.tiny.vocabulary import Vocabulary
@@ -19,6 +19,11 @@ from acpo.tasks.countdown_mini import TASK
 
 SIZES = Architecture(113, 32, 3, 4, 2, 48, 43)
 VOCABULARY = Vocabulary.of(TASK)
+
+
+def full_logits(model: Model, tokens: torch.Tensor, prompt_length: int) -> torch.Tensor:
+    """Logits of each response token of whole sequences."""
+    return response_logits(model, read_prompts(model, tokens[:, :prompt_length]), tokens[:, prompt_length:])
 
 
 def lively_weights(sizes: Architecture = SIZES, seed: int = 0) -> Weights:
@@ -56,7 +61,7 @@ class TestAgainstTransformers:
         with torch.no_grad():
             expected = torch.log_softmax(theirs(tokens).logits[:, 6:-1], -1)
             model = Model.of(load_weights(checkpoint), architecture_of(checkpoint))
-            found = torch.log_softmax(response_logits(model, tokens, 7), -1)
+            found = torch.log_softmax(full_logits(model, tokens, 7), -1)
         assert expected.std() > 0.5  # a flat model would agree whatever it computed
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
@@ -67,7 +72,7 @@ class TestAgainstTransformers:
         chosen = tokens[:, 7:, None]
         torch.log_softmax(theirs(tokens).logits[:, 6:-1], -1).gather(-1, chosen).mean().backward()
         weights = {name: tensor.requires_grad_() for name, tensor in lively_weights().items()}
-        logits = response_logits(Model.of(weights, SIZES), tokens, 7)
+        logits = full_logits(Model.of(weights, SIZES), tokens, 7)
         torch.log_softmax(logits, -1).gather(-1, chosen).mean().backward()
         for name, parameter in theirs.named_parameters():
             torch.testing.assert_close(weights[name].grad, parameter.grad, atol=1e-5, rtol=1e-3, msg=name)
@@ -97,9 +102,7 @@ class TestAgainstTransformers:
         tokens = prompt
         model = Model.of(load_weights(checkpoint), architecture_of(checkpoint))
         for expected in made.tolist():
-            logits = response_logits(
-                model, torch.cat([tokens, torch.zeros(1, 1, dtype=torch.long)], 1), tokens.shape[1]
-            )
+            logits = full_logits(model, torch.cat([tokens, torch.zeros(1, 1, dtype=torch.long)], 1), tokens.shape[1])
             assert int(logits[0, -1].argmax()) == expected
             tokens = torch.cat([tokens, torch.tensor([[expected]])], 1)
 
@@ -234,7 +237,7 @@ class TestTokenScores:
         weights["lm_head.weight"] = head
         model = Model.of(weights, SIZES)
         prompts, responses, lengths = rows
-        hidden = response_logits(
+        hidden = full_logits(
             Model.of(weights | {"lm_head.weight": torch.eye(113, 32)}, SIZES),
             torch.cat([prompts, responses], 1), 7,
         )[0, 0, 0]  # fmt: skip

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.stats import chisquare
 
-from acpo.engines.tiny.model import Architecture, Model, Weights, initial_weights, response_logits
+from acpo.engines.tiny.model import Architecture, Model, Weights, initial_weights, read_prompts, response_logits
 from acpo.engines.tiny.policy import token_scores
 from acpo.engines.tiny.sampler import Responses, sample
 from acpo.streams import uniforms
@@ -14,6 +14,11 @@ SIZES = Architecture(20, 32, 2, 4, 2, 48, 24)
 END = 7
 LIMIT = 16
 PROMPTS = [[1, 2 + i % 5, 3 + i % 7, 4 + i % 11] for i in range(30)]
+
+
+def full_logits(model: Model, tokens: torch.Tensor, prompt_length: int) -> torch.Tensor:
+    """Logits of each response token of whole sequences."""
+    return response_logits(model, read_prompts(model, tokens[:, :prompt_length]), tokens[:, prompt_length:])
 
 
 def weights(scale: float = 6.0) -> Weights:
@@ -85,7 +90,7 @@ class TestDistribution:
     def test_frequencies_follow_the_softmax(self, model: Model) -> None:
         for prompt in PROMPTS[:3]:
             for temperature in (1.0, 0.5):
-                logits = response_logits(model, torch.tensor([[*prompt, 0]]), len(prompt))[0, 0]
+                logits = full_logits(model, torch.tensor([[*prompt, 0]]), len(prompt))[0, 0]
                 expected = torch.softmax(logits.double() / temperature, -1).numpy() * 20_000
                 numbers = uniforms((20_000, 1), 0, "frequencies", *prompt)
                 found = sample(model, [prompt], 20_000, numbers, temperature, frozenset(), 20_000).tokens[:, 0]
@@ -102,7 +107,7 @@ class TestDistribution:
     def test_inverts_the_cumulative_distribution(self, model: Model) -> None:
         """At uniform u the token is the first whose cumulative probability exceeds u."""
         prompt = PROMPTS[0]
-        logits = response_logits(model, torch.tensor([[*prompt, 0]]), len(prompt))[0, 0]
+        logits = full_logits(model, torch.tensor([[*prompt, 0]]), len(prompt))[0, 0]
         edges = torch.softmax(logits.double(), -1).cumsum(0).numpy()
         numbers = np.linspace(0, 0.9999, 500, dtype=np.float32)[:, None]
         found = sample(model, [prompt], 500, numbers, 1.0, frozenset(), 500).tokens[:, 0].numpy()
@@ -122,7 +127,7 @@ class TestDistribution:
         found = draw(model, PROMPTS[:5], samples=1, temperature=1e-4)
         for prompt, row, length in zip(PROMPTS, found.tokens.tolist(), found.lengths.tolist(), strict=False):
             tokens = torch.tensor([prompt + row[:length]])
-            greedy = response_logits(model, tokens, len(prompt))[0].argmax(-1)
+            greedy = full_logits(model, tokens, len(prompt))[0].argmax(-1)
             assert greedy.tolist() == row[:length]
 
 

@@ -17,6 +17,10 @@ from acpo.engines import EngineError, load_engine
 from acpo.engines.tiny import trainer as trainer_module
 from acpo.engines.tiny.checkpoint import load_weights
 from acpo.engines.tiny.engine import ENGINE, _exclusive
+from acpo.engines.tiny.rollout import Rollout
+from acpo.engines.tiny.sampler import Responses
+from acpo.engines.tiny.token_store import write_tokens
+from acpo.objectives import TokenBatch
 from acpo.provenance import code_hash, file_hash, training_modules
 from acpo.results import TOKEN_SCHEMA, RunRecord
 from acpo.store import StoreError, read_json, read_table
@@ -158,6 +162,20 @@ class TestTokenStore:
             assert len(rows) == 36 or rows["token"].iloc[-1] == end
         assert store["mask"].all()
         assert set(store["run"]) == {"mini_acpo_offp/seed0"}
+
+    def test_a_question_standing_twice_in_a_rollout_keeps_its_samples_apart(self, tmp_path: Path) -> None:
+        tokens = torch.arange(8).reshape(8, 1)
+        ones = torch.ones(8, 1)
+        responses = Responses(tokens, torch.ones(8, dtype=torch.long), ones, torch.ones(8, dtype=torch.bool))
+        problems = [Problem(name, "", "") for name in ("a", "b", "a", "c")]
+        rollout = Rollout(problems, ones, responses, torch.zeros(8), torch.zeros(8))
+        batch = TokenBatch(ones, ones, ones.bool(), torch.zeros(8), ones)
+        write_tokens(tmp_path / "store.parquet", "run", 1, rollout, [(1, slice(0, 8), [batch])])
+        store = read_table(tmp_path / "store.parquet", TOKEN_SCHEMA)
+        keys = list(zip(store["question"], store["sample"], store["token"], strict=True))
+        assert keys == [
+            ("a", 0, 0), ("a", 1, 1), ("b", 0, 2), ("b", 1, 3), ("a", 2, 4), ("a", 3, 5), ("c", 0, 6), ("c", 1, 7),
+        ]  # fmt: skip
 
     def test_two_stages_store_each_response_twice(self, trained: dict[str, Path]) -> None:
         store = read_table(trained["ar_lopti"] / "tokens/rollout_000001.parquet", TOKEN_SCHEMA)

@@ -81,13 +81,14 @@ def initial_weights(sizes: Architecture, seed: int) -> Weights:
 
 @dataclass(frozen=True)
 class LayerWeights:
-    """One layer's weights, with projections that share their input joined into one product."""
+    """One layer's weights, with the projections of attention joined into one product."""
 
     attention_norm: Tensor
     query_key_value: Tensor
     attention_out: Tensor
     feed_forward_norm: Tensor
-    gate_up: Tensor
+    gate: Tensor
+    up: Tensor
     down: Tensor
 
 
@@ -126,7 +127,8 @@ def _layer(weights: Mapping[str, Tensor], prefix: str) -> LayerWeights:
         query_key_value=torch.cat([weights[f"{attention}.{name}_proj.weight"] for name in "qkv"]),
         attention_out=weights[f"{attention}.o_proj.weight"],
         feed_forward_norm=weights[f"{prefix}.post_attention_layernorm.weight"],
-        gate_up=torch.cat([weights[f"{feed_forward}.{name}_proj.weight"] for name in ("gate", "up")]),
+        gate=weights[f"{feed_forward}.gate_proj.weight"],
+        up=weights[f"{feed_forward}.up_proj.weight"],
         down=weights[f"{feed_forward}.down_proj.weight"],
     )
 
@@ -151,8 +153,8 @@ def rotate(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
 
 def feed_forward(x: Tensor, layer: LayerWeights) -> Tensor:
     """Apply a layer's gated feed-forward block, residual included."""
-    gate, up = F.linear(normalise(x, layer.feed_forward_norm), layer.gate_up).chunk(2, -1)
-    return x + F.linear(F.silu(gate) * up, layer.down)
+    seen = normalise(x, layer.feed_forward_norm)
+    return x + F.linear(F.silu(F.linear(seen, layer.gate)) * F.linear(seen, layer.up), layer.down)
 
 
 def project(x: Tensor, layer: LayerWeights, model: Model, positions: slice) -> tuple[Tensor, Tensor, Tensor]:
@@ -179,37 +181,70 @@ def causal_attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
     """Attend each position to itself and those before it; heads share keys in groups.
 
     Args:
-        query: (rows, heads, tokens, head size).
-        key: (rows, key/value heads, tokens, head size).
+        query: (rows, heads, tokens, head size), the last positions of those that have keys.
+        key: (rows, key/value heads, positions, head size).
         value: As `key`.
 
     Returns:
         (rows, tokens, heads * head size).
     """
     rows, heads, tokens, size = query.shape
-    shared = key.shape[1]
-    future = torch.full((tokens, tokens), float("-inf")).triu(1)
-    stacked = query.reshape(rows * shared, heads // shared * tokens, size)
-    scores = torch.bmm(stacked, key.reshape(rows * shared, tokens, size).transpose(1, 2)) * size**-0.5
-    weights = (scores.view(-1, heads // shared, tokens, tokens) + future).softmax(-1).view_as(scores)
-    mixed = torch.bmm(weights, value.reshape(rows * shared, tokens, size))
+    _, shared, positions, _ = key.shape
+    groups = heads // shared
+    future = torch.full((tokens, positions), float("-inf")).triu(1 + positions - tokens)
+    stacked = query.reshape(rows * shared, groups * tokens, size)
+    scores = torch.bmm(stacked, key.reshape(rows * shared, positions, size).transpose(1, 2)) * size**-0.5
+    weights = (scores.view(rows * shared, groups, tokens, positions) + future).softmax(-1).view_as(scores)
+    mixed = torch.bmm(weights, value.reshape(rows * shared, positions, size))
     return mixed.view(rows, heads, tokens, size).transpose(1, 2).reshape(rows, tokens, heads * size)
 
 
-def response_logits(model: Model, tokens: Tensor, prompt_length: int) -> Tensor:
-    """Score the responses of equally long prompts.
+@dataclass(frozen=True)
+class ReadPrompts:
+    """Prompts that the model has read: what their responses need to know of them.
+
+    last: (prompts, hidden) state of the last token, from which the first response token is predicted.
+    keys, values: for each layer (prompts, key/value heads, prompt tokens, head size).
+    """
+
+    last: Tensor
+    keys: tuple[Tensor, ...]
+    values: tuple[Tensor, ...]
+
+    def rows(self, index: Tensor) -> "ReadPrompts":
+        """Return the prompts of some responses, one a response."""
+        keys, values = (tuple(tensor[index] for tensor in kept) for kept in (self.keys, self.values))
+        return ReadPrompts(self.last[index], keys, values)
+
+
+def read_prompts(model: Model, tokens: Tensor) -> ReadPrompts:
+    """Read equally long prompts, (prompts, prompt tokens) ids."""
+    x = F.embedding(tokens, model.embedding)
+    keys, values = [], []
+    for layer in model.layers:
+        query, key, value = project(x, layer, model, slice(0, x.shape[1]))
+        keys.append(key)
+        values.append(value)
+        x = feed_forward(x + F.linear(causal_attention(query, key, value), layer.attention_out), layer)
+    return ReadPrompts(x[:, -1], tuple(keys), tuple(values))
+
+
+def response_logits(model: Model, prompts: ReadPrompts, responses: Tensor) -> Tensor:
+    """Score responses.
 
     Args:
         model: The model.
-        tokens: (rows, prompt + response) token ids; what stands behind a response's end does not matter.
-        prompt_length: Tokens in each prompt.
+        prompts: The prompt of each response.
+        responses: (rows, tokens) token ids; what stands behind a response's end does not matter.
 
     Returns:
-        (rows, response, vocabulary) logits of each response token.
+        (rows, tokens, vocabulary) logits of each response token.
     """
-    x = F.embedding(tokens[:, :-1], model.embedding)
-    for layer in model.layers:
-        query, key, value = project(x, layer, model, slice(0, x.shape[1]))
-        x = x + F.linear(causal_attention(query, key, value), layer.attention_out)
-        x = feed_forward(x, layer)
-    return F.linear(normalise(x[:, prompt_length - 1 :], model.norm), model.head)
+    start = prompts.keys[0].shape[2]
+    x = F.embedding(responses[:, :-1], model.embedding)
+    for layer, prompt_key, prompt_value in zip(model.layers, prompts.keys, prompts.values, strict=True):
+        query, key, value = project(x, layer, model, slice(start, start + x.shape[1]))
+        seen_key, seen_value = torch.cat([prompt_key, key], 2), torch.cat([prompt_value, value], 2)
+        x = feed_forward(x + F.linear(causal_attention(query, seen_key, seen_value), layer.attention_out), layer)
+    x = torch.cat([prompts.last[:, None], x], 1)
+    return F.linear(normalise(x, model.norm), model.head)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from acpo.engines.tiny.model import Model, causal_attention, feed_forward, normalise, project
+from acpo.engines.tiny.model import Model, feed_forward, normalise, project, read_prompts
 
 
 @dataclass(frozen=True)
@@ -120,20 +120,13 @@ def _draw(logits: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor]:
 
 def _prefill(model: Model, prompt: Tensor, samples: int, limit: int) -> tuple[Tensor, _Cache]:
     """Read each prompt once and return its next-token logits and cache, repeated for its samples."""
-    count, length = prompt.shape
-    sizes = model.sizes
-    cache = _Cache([], [])
-    x = F.embedding(prompt, model.embedding)
-    for layer in model.layers:
-        query, key, value = project(x, layer, model, slice(0, length))
-        for kept, new in ((cache.keys, key), (cache.values, value)):
-            room = new.new_zeros(count * samples, sizes.key_value_heads, length + limit, sizes.head_size)
-            room[:, :, :length] = new.repeat_interleave(samples, 0)
-            kept.append(room)
-        x = x + F.linear(causal_attention(query, key, value), layer.attention_out)
-        x = feed_forward(x, layer)
-    logits = F.linear(normalise(x[:, -1], model.norm), model.head)
-    return logits.repeat_interleave(samples, 0), cache
+    read = read_prompts(model, prompt)
+    logits = F.linear(normalise(read.last, model.norm), model.head)
+    room = (0, 0, 0, limit)
+    keys, values = (
+        [F.pad(tensor, room).repeat_interleave(samples, 0) for tensor in kept] for kept in (read.keys, read.values)
+    )
+    return logits.repeat_interleave(samples, 0), _Cache(keys, values)
 
 
 def _step(model: Model, token: Tensor, cache: _Cache, position: int) -> Tensor:

@@ -21,6 +21,9 @@ def write_tokens(
 ) -> None:
     """Write the tokens of a rollout as each update saw them.
 
+    Where a rollout begins a new pass over the training set a question can stand in it twice; the samples of its
+    second group are numbered on from those of the first.
+
     Args:
         path: The parquet file (`acpo.results.TOKEN_SCHEMA`).
         run: Cell and seed.
@@ -30,6 +33,7 @@ def write_tokens(
     """
     samples = len(rollout.reward) // len(rollout.problems)
     questions = [problem.id for problem in rollout.problems]
+    first_sample = torch.tensor(_occurrences(questions)) * samples
     frames = []
     for update, rows, batches in updates:
         mask = torch.cat([batch.mask for batch in batches])
@@ -46,7 +50,7 @@ def write_tokens(
                     "rollout": number,
                     "update": update,
                     "question": [questions[i] for i in (response // samples).tolist()],
-                    "sample": (response % samples).numpy(),
+                    "sample": (first_sample[response // samples] + response % samples).numpy(),
                     "position": position.numpy(),
                     "token": rollout.responses.tokens[response, position].numpy(),
                     **columns,
@@ -56,3 +60,13 @@ def write_tokens(
             )
         )
     write_table(path, pd.concat(frames, ignore_index=True), TOKEN_SCHEMA)
+
+
+def _occurrences(questions: Sequence[str]) -> list[int]:
+    """Count for each question how often it stood earlier in the list."""
+    seen: dict[str, int] = {}
+    counts = []
+    for question in questions:
+        counts.append(seen.get(question, 0))
+        seen[question] = counts[-1] + 1
+    return counts

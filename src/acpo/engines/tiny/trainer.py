@@ -141,7 +141,8 @@ class Trainer:
         facts["validation"] = self._validate_if_due(learner, state)
         state.updates = pd.concat([state.updates, pd.DataFrame(rows)], ignore_index=True)
         state.rollouts = pd.concat([state.rollouts, pd.DataFrame([facts])], ignore_index=True)
-        events.scalars("rollout", facts, state.update)
+        bins = {key: value for key, value in rows[-1].items() if "/" in key}
+        events.scalars("rollout", facts | bins, state.update)
         self._timings.append(
             {"rollout": state.rollout, "sampling_seconds": sampling_seconds, "update_seconds": update_seconds}
         )
@@ -161,7 +162,7 @@ class Trainer:
                 state.update += 1
                 _check_ratios(facts, first=not rows, rollout=number + 1)
                 rows.append({"rollout": number + 1, "update": state.update, "stage": stage, **facts})
-                events.scalars("update", facts, state.update)
+                events.scalars("update", {key: facts[key] for key in facts if "/" not in key}, state.update)
                 stored.append((state.update, part, batches))
         if number + 1 in self._token_store_rollouts():
             path = self.job.run_directory / "tokens" / f"rollout_{number + 1:06d}.parquet"
