@@ -26,7 +26,7 @@ from acpo.bench import (
 )
 from acpo.cli import parser, run
 from acpo.config import ConfigError, load_study
-from acpo.datasets import write_problems
+from acpo.data.problems import write_problems
 from acpo.engines.tiny.rollout import rollout_problems
 from acpo.engines.tiny.vocabulary import Vocabulary
 from acpo.results import RunRecord

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from acpo.cli import parser, run, study_and_cell
 from acpo.config import ConfigError
-from acpo.datasets import read_problems
+from acpo.data.problems import read_problems
 from acpo.engines import TrainingJob, load_engine
 from acpo.methods import check_methods, measured_parameters
 from acpo.provenance import file_hash

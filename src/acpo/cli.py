@@ -7,7 +7,7 @@ from pathlib import Path
 
 from acpo.cells import Cell, CellNames
 from acpo.config import ConfigError, Study, load_study
-from acpo.datasets import read_problems
+from acpo.data.problems import read_problems
 from acpo.engines import EngineError
 from acpo.store import StoreError
 from acpo.tasks.base import Problem

@@ -23,7 +23,7 @@ from acpo.results import (
 )
 from acpo.store import StoreError, read_json, read_table, write_table
 from acpo.tasks import load_task
-from acpo.tasks.base import Problem
+from acpo.tasks.base import Problem, Task
 
 KEY = ["benchmark", "checkpoint", "question", "sample"]
 
@@ -106,15 +106,22 @@ def grade_run(study: Study, cell: Cell, problems: Mapping[str, Sequence[Problem]
     """Grade a sample store into a verdict store (`acpo.results.VERDICT_SCHEMA`)."""
     frame = read_table(samples, SAMPLE_SCHEMA)
     check_complete(frame, study, cell, problems, samples)
-    verdicts = []
-    golds = {(name, problem.id): problem.gold for name, questions in problems.items() for problem in questions}
-    tasks = {name: load_task(study.suites[cell.suite].benchmarks[name].task) for name in problems}
-    for benchmark, question, response in zip(frame["benchmark"], frame["question"], frame["response"], strict=True):
-        verdict = tasks[benchmark].grade(response, golds[benchmark, question])
-        verdicts.append((verdict.correct, verdict.extracted, verdict.reason, tasks[benchmark].grader_version))
+    graded = [
+        _grade(frame[frame["benchmark"] == name], load_task(study.suites[cell.suite].benchmarks[name].task), questions)
+        for name, questions in problems.items()
+    ]
+    write_table(output, pd.concat(graded).sort_index(), VERDICT_SCHEMA)
+
+
+def _grade(rows: pd.DataFrame, task: Task, problems: Sequence[Problem]) -> pd.DataFrame:
+    """Grade the samples of one benchmark; keeps their order and index."""
+    golds = {problem.id: problem.gold for problem in problems}
+    pairs = zip(rows["response"], rows["question"].map(golds), strict=True)
+    verdicts = [
+        (verdict.correct, verdict.extracted, verdict.reason, task.grader_version) for verdict in task.grade_many(pairs)
+    ]
     columns = ["correct", "extracted", "reason", "grader_version"]
-    graded = pd.concat([frame[KEY], pd.DataFrame(verdicts, columns=columns)], axis=1)
-    write_table(output, graded, VERDICT_SCHEMA)
+    return rows[KEY].join(pd.DataFrame(verdicts, columns=columns, index=rows.index))
 
 
 def pass_at_k(samples: int, correct: int, k: int) -> float:

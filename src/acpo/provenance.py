@@ -18,7 +18,10 @@ from acpo.cells import Cell
 from acpo.config import Study, digest
 from acpo.results import Provenance
 
-PACKAGES = ("torch", "transformers", "numpy", "pandas", "pyarrow", "scipy", "snakemake", "safetensors")
+PACKAGES = (
+    *("torch", "transformers", "numpy", "pandas", "pyarrow", "scipy", "snakemake", "safetensors"),
+    *("math-verify", "latex2sympy2_extended", "antlr4-python3-runtime", "sympy"),
+)
 SOURCE = Path(__file__).parent
 
 
@@ -98,7 +101,7 @@ def training_modules(study: Study, cell: Cell) -> list[str]:
 
 def dataset_modules(task: str) -> list[str]:
     """List the modules whose code decides a formatted data set (see `training_modules`)."""
-    return ["acpo.datasets", *(name for name in [f"acpo.tasks.{task}"] if _module_file(name))]
+    return ["acpo.data.format", *(name for name in [f"acpo.tasks.{task}"] if _module_file(name))]
 
 
 def grading_modules(study: Study, cell: Cell) -> list[str]:

@@ -11,7 +11,7 @@ import yaml
 
 from acpo.cells import Cell, CellNames
 from acpo.config import Study, load_study
-from acpo.datasets import read_problems, write_problems
+from acpo.data.problems import read_problems, write_problems
 from acpo.engines import TrainingJob
 from acpo.engines.tiny.engine import ENGINE
 from acpo.tasks import load_task

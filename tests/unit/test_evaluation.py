@@ -16,7 +16,7 @@ from small_study import SmallStudy
 
 from acpo.cells import Cell
 from acpo.config import Study
-from acpo.datasets import read_problems
+from acpo.data.problems import read_problems
 from acpo.evaluation import check_complete, grade_run, over_seeds, pass_at_k, sample_run, score_cell, score_seed
 from acpo.results import SAMPLE_SCHEMA, VERDICT_SCHEMA, RunRecord
 from acpo.store import StoreError, read_json, read_table, write_json, write_table

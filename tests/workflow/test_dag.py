@@ -1,8 +1,11 @@
 """Dry-runs of the real workflow: what is planned, and how a wrong configuration is refused."""
 
+import json
 import re
 import subprocess
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tests.workflow.conftest import ROOT, Snakemake, command, environment
@@ -102,12 +105,28 @@ def test_wrong_method_parameter_is_refused_before_anything_runs(snakemake: Snake
     assert not (tmp_path / "results" / "runs").exists()
 
 
-def test_running_a_suite_that_lacks_its_task_says_which(snakemake: Snakemake) -> None:
-    done = snakemake("--cores", "2", "results/orz_base.json", small=False)
+def test_running_a_suite_whose_engine_is_absent_says_so(snakemake: Snakemake, mirror: Path) -> None:
+    override = "suites={orz: {train_split: math500}}"  # a set that the mirror has: no test reaches a network
+    done = snakemake("--cores", "2", "results/orz_base.json", "--config", override, f"mirror={mirror}", small=False)
     assert done.returncode != 0
     lines = [line for line in done.stdout.splitlines() if line.startswith("error:")]
-    assert len(lines) >= 1
-    assert "the task 'math' is not part of this version" in lines[0]
+    assert lines == [
+        "error: the engine 'verl' is not part of this version (it has: tiny): choose a suite whose engine is"
+    ]
+
+
+def test_data_of_the_paper_suites_from_the_mirror(snakemake: Snakemake, mirror: Path, tmp_path: Path) -> None:
+    done = snakemake("--cores", "2", "data", "--config", f"mirror={mirror}", small=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = {path.stem: len(pd.read_parquet(path)) for path in (tmp_path / "results/data").glob("*/*.parquet")}
+    assert rows == {
+        "math500": 500, "aime24": 30, "aime24_released": 30, "aime25": 30, "amc": 83, "amc23": 40, "minerva": 272,
+        "olympiad": 675, "test": 1584, "test_released": 1584, "test300": 300,
+    }  # fmt: skip
+    report = json.loads((tmp_path / "results/data/overlap/orz57k_prefix.json").read_text())
+    exact = {name: found["exact"] for name, found in report["benchmarks"].items()}
+    assert exact.pop("math/olympiad") == 2
+    assert set(exact.values()) == {0}
 
 
 RULES = "\n".join(path.read_text() for path in [ROOT / "Snakefile", *sorted((ROOT / "workflow/rules").glob("*.smk"))])

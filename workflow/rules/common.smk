@@ -25,6 +25,9 @@ from acpo.provenance import (
 from acpo.store import write_json
 from snakemake.exceptions import WorkflowError
 
+# Where real data files lie already; no part of the study, because it changes nothing that is made.
+MIRROR = config.pop("mirror", None)
+
 try:
     STUDY = parse_study(config, "config")
     CELLS = CellNames(STUDY)

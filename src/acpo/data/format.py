@@ -8,17 +8,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-import pandas as pd
-
+from acpo.data.problems import Row, problem_row, write_rows
 from acpo.data.prompts import Message, Style, messages
 from acpo.data.registry import source
 from acpo.data.verify import DataError, verify
 from acpo.progress import Progress
 from acpo.provenance import file_hash
 from acpo.results import DATA_SCHEMA, Record
-from acpo.store import write_json, write_table
+from acpo.store import write_json
 from acpo.tasks import load_task
 from acpo.tasks.base import Problem, Task
 
@@ -100,7 +99,7 @@ class Plan:
 class _Kept:
     """What passed the filters, and the counts of what did not."""
 
-    rows: list[dict[str, Any]] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
     notes: Counter[str] = field(default_factory=Counter)
     seen: dict[str, str] = field(default_factory=dict)
@@ -141,9 +140,7 @@ def format_split(plan: Plan, files: Mapping[str, Path], output: Path) -> DataMan
     kept = _filter(task, plan, task.problems(plan.split, plan.root_seed, files))
     if not kept.rows:
         raise DataError(f"{plan.task}/{plan.split}: no rows are left; dropped: {dict(kept.dropped) or 'none'}")
-    if len({row["extra_info"]["id"] for row in kept.rows}) != len(kept.rows):
-        raise DataError(f"{plan.task}/{plan.split}: two problems share an id; fetch the files again")
-    write_table(output, pd.DataFrame(kept.rows), DATA_SCHEMA)
+    write_rows(output, kept.rows)
     manifest = _manifest(task, plan, kept, {key: files[key] for key in keys})
     write_json(output.with_suffix(".manifest.json"), manifest)
     return manifest
@@ -167,7 +164,7 @@ def _filter(task: Task, plan: Plan, problems: Iterator[Problem]) -> _Kept:
                 fitting = replace(problem, notes=(*problem.notes, "over-long prompt, kept"))
             kept.notes.update(fitting.notes)
             turns = messages(fitting.prompt, task.instruction, style)
-            kept.rows.append(_row(task, plan, fitting, turns, len(kept.rows)))
+            kept.rows.append(problem_row(plan.task, task.ability, plan.split, fitting, turns, len(kept.rows)))
             if plan.limit is not None:
                 progress.advance(1)
     return kept
@@ -194,16 +191,6 @@ def _fitting(problem: Problem, write: Callable[[str], list[Message]], plan: Plan
     if fits(problem.prompt):
         return problem
     return problem.shorten(fits) if problem.shorten is not None else None
-
-
-def _row(task: Task, plan: Plan, problem: Problem, turns: list[Message], index: int) -> dict[str, Any]:
-    return {
-        "data_source": plan.task,
-        "prompt": turns,
-        "ability": task.ability,
-        "reward_model": {"style": "rule", "ground_truth": problem.gold},
-        "extra_info": {"id": problem.id, "split": plan.split, "index": index},
-    }
 
 
 def _manifest(task: Task, plan: Plan, kept: _Kept, files: Mapping[str, Path]) -> DataManifest:

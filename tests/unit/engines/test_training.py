@@ -12,7 +12,7 @@ from small_study import SmallStudy, small_values
 
 from acpo.cells import resolve
 from acpo.config import ConfigError, digest, parse_study
-from acpo.datasets import write_problems
+from acpo.data.problems import write_problems
 from acpo.engines import EngineError, load_engine
 from acpo.engines.tiny import trainer as trainer_module
 from acpo.engines.tiny.checkpoint import load_weights
