@@ -15,6 +15,8 @@ def raw_file(key: str) -> str:
     return f"results/data/raw/{SOURCES[key].relative_path}"
 
 
+# Not a parameter of the rule: where a verified file came from changes nothing, and must make nothing again.
+FROM_MIRROR = f"--mirror {MIRROR}" if MIRROR else ""
 RAW_KEYS = {SOURCES[key].relative_path: key for key in SOURCES}
 
 
@@ -37,9 +39,8 @@ rule fetch_dataset:
         path="|".join(map(re.escape, RAW_KEYS)),
     params:
         key=lambda wildcards: RAW_KEYS[wildcards.path],
-        mirror=f"--mirror {MIRROR}" if MIRROR else "",
     shell:
-        "{PYTHON} {SCRIPTS}/fetch_dataset.py --key {params.key} --output {output} {params.mirror} 2>&1 | tee {log}"
+        "{PYTHON} {SCRIPTS}/fetch_dataset.py --key {params.key} --output {output} {FROM_MIRROR} 2>&1 | tee {log}"
 
 
 rule format_dataset:
