@@ -206,13 +206,13 @@ class TestUpdate:
         found = learner(small_base, method)
         steps(found, rollout)
         before = {name: tensor.detach().clone() for name, tensor in found.weights.items()}
-        state = {key: tensor.clone() for key, tensor in found.optimizer_tensors().items()}
+        state = {key: tensor.clone() for key, tensor in found.optimizer.tensors().items()}
         broken = replace(rollout, advantage=torch.full_like(rollout.advantage, torch.nan))
         facts, _ = update(found, broken, slice(0, 32), "all")
         assert facts["skipped"] == 1
         assert not torch.isfinite(torch.tensor(facts["gradient_norm"]))
         assert largest_difference(before, {n: t.detach() for n, t in found.weights.items()}) == 0
-        assert all(torch.equal(tensor, state[key]) for key, tensor in found.optimizer_tensors().items())
+        assert all(torch.equal(tensor, state[key]) for key, tensor in found.optimizer.tensors().items())
         facts, _ = update(found, rollout, slice(0, 32), "all")
         assert facts["skipped"] == 0
         assert largest_difference(before, {n: t.detach() for n, t in found.weights.items()}) > 0
@@ -238,7 +238,7 @@ class TestUpdate:
         one = learner(small_base, "acpo")
         steps(one, rollout)
         two = Learner.of(one.weights, one.sizes, one.objective, one.training, one.engine)
-        two.load_optimizer({key: tensor.clone() for key, tensor in one.optimizer_tensors().items()})
+        two.optimizer.load({key: tensor.clone() for key, tensor in one.optimizer.tensors().items()})
         for found in (one, two):
             steps(found, rollout)
         assert largest_difference(*({n: t.detach() for n, t in found.weights.items()} for found in (one, two))) == 0

@@ -7,6 +7,7 @@ import torch
 
 from acpo.config import BuiltModel
 from acpo.engines.tiny.model import Architecture, Model, Weights, initial_weights
+from acpo.engines.tiny.optimizer import AdamW
 from acpo.engines.tiny.policy import token_mask, token_scores
 from acpo.engines.tiny.vocabulary import Vocabulary
 from acpo.progress import Progress
@@ -42,19 +43,10 @@ def train_on_demonstrations(
     weights = initial_weights(sizes, stream_seed(root_seed, "initial weights"))
     for tensor in weights.values():
         tensor.requires_grad_()
-    optimizer = torch.optim.AdamW(
-        list(weights.values()),
-        lr=recipe.learning_rate,
-        betas=recipe.adam_betas,
-        weight_decay=recipe.weight_decay,
-    )
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer,
-        lambda step: min((step + 1) / (recipe.warmup_steps + 1), 1 - step / recipe.steps),
-    )
+    optimizer = AdamW(weights, recipe.adam_betas, recipe.weight_decay)
     generator = stream(root_seed, "demonstrations")
     prompts = vocabulary.encode_prompts([problem.prompt for problem in problems])
-    for _ in range(recipe.steps):
+    for step in range(recipe.steps):
         chosen = generator.integers(len(problems), size=recipe.batch_size)
         answers = vocabulary.encode([task.demonstration(problems[i], generator) for i in chosen])
         lengths = torch.tensor([len(answer) for answer in answers])
@@ -66,8 +58,7 @@ def train_on_demonstrations(
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(list(weights.values()), 1.0)
-        optimizer.step()
-        schedule.step()
+        optimizer.step(recipe.learning_rate * min((step + 1) / (recipe.warmup_steps + 1), 1 - step / recipe.steps))
         progress.advance(int(lengths.sum()), loss=loss.item())
     return {name: tensor.detach() for name, tensor in weights.items()}
 

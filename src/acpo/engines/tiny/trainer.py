@@ -86,7 +86,7 @@ class Trainer:
             self.engine,
         )
         if state:
-            learner.load_optimizer(state.optimizer)
+            learner.optimizer.load(state.optimizer)
             print(f"resumed {self.job.cell} seed {self.job.seed} after rollout {state.rollout}", file=sys.stderr)
         state = state or self._start(learner)
         name = f"{self.job.cell} seed {self.job.seed}"
@@ -98,7 +98,7 @@ class Trainer:
                 facts = self._one_rollout(learner, state, number, events)
                 progress.advance(**facts)
                 if state.rollout % self.training.checkpoint_every == 0 and state.rollout < self.rollouts:
-                    state.weights, state.optimizer = learner.weights, learner.optimizer_tensors()
+                    state.weights, state.optimizer = learner.weights, learner.optimizer.tensors()
                     save_state(states, state, self.fingerprint)
         state.weights = {name: tensor.detach() for name, tensor in learner.weights.items()}
         return state

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from acpo.config import TinyEngine, Training
 from acpo.engines.tiny.model import Architecture, Model, Weights
+from acpo.engines.tiny.optimizer import AdamW
 from acpo.engines.tiny.policy import token_scores
 from acpo.engines.tiny.rollout import Rollout
 from acpo.objectives import Objective, TokenBatch, pooled_statistics
@@ -18,7 +18,7 @@ class Learner:
 
     weights: Weights
     sizes: Architecture
-    optimizer: torch.optim.Optimizer
+    optimizer: AdamW
     objective: Objective
     training: Training
     engine: TinyEngine
@@ -34,31 +34,12 @@ class Learner:
     ) -> "Learner":
         """Start a learner from weights (copied)."""
         weights = {name: weights[name].detach().clone().requires_grad_() for name in sorted(weights)}
-        optimizer = torch.optim.AdamW(
-            list(weights.values()), lr=training.learning_rate, betas=training.adam_betas,
-            weight_decay=training.weight_decay,
-        )  # fmt: skip
+        optimizer = AdamW(weights, training.adam_betas, training.weight_decay)
         return cls(weights, sizes, optimizer, objective, training, engine)
 
     def model(self) -> Model:
         """Return the current policy, ready to run; gradients reach the weights."""
         return Model.of(self.weights, self.sizes)
-
-    def optimizer_tensors(self) -> dict[str, Tensor]:
-        """Return the optimizer's state as named tensors."""
-        state = self.optimizer.state_dict()["state"]
-        names = list(self.weights)
-        return {f"{names[i]}/{key}": tensor for i, entry in state.items() for key, tensor in entry.items()}
-
-    def load_optimizer(self, tensors: dict[str, Tensor]) -> None:
-        """Restore what `optimizer_tensors` returned."""
-        state: dict[int, dict[str, Tensor]] = {}
-        numbers = {name: i for i, name in enumerate(self.weights)}
-        for key, tensor in tensors.items():
-            name, entry = key.rsplit("/", 1)
-            state.setdefault(numbers[name], {})[entry] = tensor
-        groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": state, "param_groups": groups})
 
 
 def update(learner: Learner, rollout: Rollout, rows: slice, stage: str) -> tuple[dict[str, float], list[TokenBatch]]:
@@ -87,7 +68,7 @@ def update(learner: Learner, rollout: Rollout, rows: slice, stage: str) -> tuple
     norm = torch.nn.utils.clip_grad_norm_(list(learner.weights.values()), learner.training.gradient_clip)
     skipped = not bool(torch.isfinite(norm))
     if not skipped:
-        learner.optimizer.step()
+        learner.optimizer.step(learner.training.learning_rate)
     metrics = losses[0].metrics
     for loss in losses[1:]:
         metrics = metrics + loss.metrics
