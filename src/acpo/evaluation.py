@@ -13,6 +13,7 @@ import pandas as pd
 from acpo.cells import Cell
 from acpo.config import Study
 from acpo.engines import load_engine
+from acpo.grading.verdict import UNDECIDED
 from acpo.results import (
     SAMPLE_SCHEMA,
     VERDICT_SCHEMA,
@@ -36,7 +37,7 @@ def sample_run(
     problems: Mapping[str, Sequence[Problem]],
     output: Path,
 ) -> None:
-    """Sample every benchmark of a suite from every checkpoint of a run.
+    """Sample every benchmark of a suite from every checkpoint of a run; equal weights are sampled once.
 
     Args:
         study: The study.
@@ -49,10 +50,13 @@ def sample_run(
     run = _read_record(run_directory, cell, seed)
     engine = load_engine(study.suites[cell.suite].engine.name)
     frames = []
+    sampled: dict[tuple[str, str], pd.DataFrame] = {}
     for checkpoint, info in run.checkpoints.items():
         for benchmark, questions in problems.items():
-            frame = engine.sample(study, cell, run_directory / info.path, benchmark, questions, seed)
-            frames.append(frame.assign(benchmark=benchmark, checkpoint=checkpoint))
+            key = (info.weights_sha256, benchmark)
+            if key not in sampled:
+                sampled[key] = engine.sample(study, cell, run_directory / info.path, benchmark, questions, seed)
+            frames.append(sampled[key].assign(benchmark=benchmark, checkpoint=checkpoint))
     samples = pd.concat(frames, ignore_index=True)[SAMPLE_SCHEMA.names]
     check_complete(samples, study, cell, problems, output, run.checkpoints)
     write_table(output, samples, SAMPLE_SCHEMA)
@@ -164,6 +168,7 @@ def score_seed(rows: pd.DataFrame, seed: int, rollout: int, k: int) -> SeedScore
         truncation_rate=float((rows["finish_reason"] == "length").mean()),
         extraction_rate=float(rows["extracted"].notna().mean()),
         mean_response_tokens=float(rows["response_tokens"].mean()),
+        undecided=int(rows["reason"].str.startswith(UNDECIDED).sum()),
     )
 
 

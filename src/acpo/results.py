@@ -58,6 +58,7 @@ class SeedScore(Record):
     """One training seed's checkpoint on one benchmark. Rates are fractions of all samples.
 
     `standard_error` is over questions (clustered: each question's mean is one observation).
+    `undecided` counts verdicts whose grader stopped at a limit or failed; they count as wrong.
     `repeat_means` are the k accuracies of sample 1, 2, ... k of every question: the paper's repeats.
     """
 
@@ -70,6 +71,7 @@ class SeedScore(Record):
     truncation_rate: float
     extraction_rate: float
     mean_response_tokens: float
+    undecided: int
 
 
 class CheckpointScore(Record):

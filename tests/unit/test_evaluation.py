@@ -17,6 +17,7 @@ from small_study import SmallStudy
 from acpo.cells import Cell
 from acpo.config import Study
 from acpo.data.problems import read_problems
+from acpo.engines.tiny.engine import ENGINE
 from acpo.evaluation import check_complete, grade_run, over_seeds, pass_at_k, sample_run, score_cell, score_seed
 from acpo.results import SAMPLE_SCHEMA, VERDICT_SCHEMA, RunRecord
 from acpo.store import StoreError, read_json, read_table, write_json, write_table
@@ -59,6 +60,7 @@ def rows(table: list[list[int]]) -> pd.DataFrame:
         [
             {
                 "question": f"q{i}", "sample": j, "correct": bool(value), "extracted": "x" if value else None,
+                "reason": "solved" if value else "timeout" if (i, j) == (1, 1) else "wrong result",
                 "finish_reason": "length" if (i, j) == (0, 1) else "stop", "response_tokens": 10 * i + j,
             }
             for i, line in enumerate(table)
@@ -87,7 +89,13 @@ class TestScoreSeed:
         assert score.pass_at_k == {1: pytest.approx(5 / 9), 2: pytest.approx(2 / 3)}
         assert score.truncation_rate == pytest.approx(1 / 9)
         assert score.extraction_rate == pytest.approx(5 / 9)
+        assert score.undecided == 1
         assert score.mean_response_tokens == pytest.approx((0 + 1 + 2 + 10 + 11 + 12 + 20 + 21 + 22) / 9)
+
+    def test_every_kind_of_undecided_verdict_is_counted(self) -> None:
+        frame = rows([[0, 0, 0], [0, 0, 1]])
+        frame["reason"] = ["timeout", "memory", "crashed", "grader error: ValueError: x", "equal timeouts", "solved"]
+        assert score_seed(frame, 0, 0, 3).undecided == 4
 
     def test_samples_of_a_question_are_no_independent_observations(self) -> None:
         """Repeating every sample leaves the clustered error as it is; the naive one would shrink."""
@@ -232,6 +240,21 @@ class TestPipeline:
         """L31."""
         sample(sampled, tmp_path / "again.parquet")
         assert (tmp_path / "again.parquet").read_bytes() == (sampled.run("mini_base") / "samples.parquet").read_bytes()
+
+    def test_equal_weights_are_sampled_once(self, graded: SmallStudy, monkeypatch: pytest.MonkeyPatch) -> None:
+        run = graded.run("mini_base")
+        record = read_json(run / "run.json", RunRecord)
+        last = record.checkpoints["last"]
+        other = last.model_copy(update={"weights_sha256": "0" * 64})
+        checkpoints = {"last": last, "best": last, "other": other}
+        write_json(run / "run.json", record.model_copy(update={"checkpoints": checkpoints}))
+        calls = []
+        real = type(ENGINE).sample
+        monkeypatch.setattr(type(ENGINE), "sample", lambda *asked: calls.append(asked) or real(*asked))
+        sample(graded)
+        assert len(calls) == 2
+        frame = read_table(run / "samples.parquet").set_index("checkpoint")
+        assert frame.loc["best"].reset_index(drop=True).equals(frame.loc["last"].reset_index(drop=True))
 
     def test_another_batch_size_draws_the_same(self, graded: SmallStudy) -> None:
         before = read_table(graded.run("mini_base") / "samples.parquet")

@@ -115,6 +115,14 @@ def test_running_a_suite_whose_engine_is_absent_says_so(snakemake: Snakemake, mi
     ]
 
 
+def test_limit_shortens_data_sets_for_a_trial(snakemake: Snakemake, tmp_path: Path) -> None:
+    done = snakemake("--cores", "1", "results/data/countdown_mini/dev.parquet", "--config", "limit=5", small=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(pd.read_parquet(tmp_path / "results/data/countdown_mini/dev.parquet")) == 5
+    manifest = json.loads((tmp_path / "results/data/countdown_mini/dev.manifest.json").read_text())
+    assert (manifest["rows"], manifest["limit"]) == (5, 5)
+
+
 def test_data_of_the_paper_suites_from_the_mirror(snakemake: Snakemake, mirror: Path, tmp_path: Path) -> None:
     done = snakemake("--cores", "2", "data", "--config", f"mirror={mirror}", small=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -123,6 +131,7 @@ def test_data_of_the_paper_suites_from_the_mirror(snakemake: Snakemake, mirror: 
         "math500": 500, "aime24": 30, "aime24_released": 30, "aime25": 30, "amc": 83, "amc23": 40, "minerva": 272,
         "olympiad": 675, "test": 1584, "test_released": 1584, "test300": 300,
     }  # fmt: skip
+    assert "not in the mirror, so not made: math/orz57k, hitab/train, hitab/dev, countdown/train" in done.stdout
     report = json.loads((tmp_path / "results/data/overlap/orz57k_prefix.json").read_text())
     exact = {name: found["exact"] for name, found in report["benchmarks"].items()}
     assert exact.pop("math/olympiad") == 2

@@ -18,6 +18,8 @@ from tests.workflow.conftest import ROOT, SMALL, command, environment
 pytestmark = pytest.mark.slow
 
 CELLS = [f"mini_{method}_{regime}" for method in ("dapo", "acpo") for regime in ("nonp", "offp")]
+# A data set is there, the base model is made, a run has a checkpoint, a run is sampled.
+MOMENTS = ("data/*/train.parquet", "runs/mini_base/seed0/run.json", "runs/*/*/states/rollout_*", "runs/*/*/samples*")
 TIMES = {"wall_seconds", "peak_memory_mb", "run_wall_seconds", "data_hashes", "git_dirty", "git_commit"}
 
 
@@ -127,16 +129,25 @@ def test_study_killed_at_several_moments_ends_with_the_same_bytes(finished: Path
     """Kill -9 Snakemake and all its jobs, unlock, go on, as `docs/run.md` says: results are the undisturbed ones."""
     directory = new_study(tmp_path / "killed")
     line = command(directory, "--cores", "2", "--rerun-incomplete", "--configfile", str(directory / "small.yaml"))
-    for seconds in (4.0, 11.0, 9.0, 7.0):
+    for moment in (
+        "data/*/train.parquet",
+        "runs/mini_base/seed0/run.json",
+        "runs/*/*/states/rollout_*",
+        "runs/*/*/samples*",
+    ):
         with (directory / "out.txt").open("a") as out:
             process = subprocess.Popen(line, env=environment(), start_new_session=True, stdout=out, stderr=out)
-            time.sleep(seconds)
+            deadline = time.monotonic() + 120
+            while not list((directory / "results").glob(moment)) and time.monotonic() < deadline:
+                time.sleep(0.02)
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        assert list((directory / "results").glob(moment)), (directory / "out.txt").read_text()
+        assert not (directory / "results/report.html").exists()
         assert run_study(directory, "--unlock").returncode == 0
-    assert not (directory / "results/report.html").exists()
     done = run_study(directory, "--rerun-incomplete")
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "resumed mini_" in done.stdout + (directory / "out.txt").read_text()
     assert results_of(directory) == results_of(finished)
 
 

@@ -27,6 +27,8 @@ from snakemake.exceptions import WorkflowError
 
 # Where real data files lie already; no part of the study, because it changes nothing that is made.
 MIRROR = config.pop("mirror", None)
+# How many rows of each data set a trial makes; no part of the study either, but what it makes differs.
+LIMIT = config.pop("limit", None)
 
 try:
     STUDY = parse_study(config, "config")

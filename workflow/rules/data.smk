@@ -58,13 +58,14 @@ rule format_dataset:
         task="(?!raw)[a-z0-9_]+",
     params:
         root_seed=STUDY.root_seed,
+        limit=f"--limit {LIMIT}" if LIMIT else "",
         code=lambda wildcards: code_hash(dataset_modules(wildcards.task)),
         files=lambda wildcards, input: " ".join(
             f"--file {key}={path}" for key, path in raw_files(wildcards).items()
         ),
     shell:
         "{PYTHON} {SCRIPTS}/format_dataset.py --config {STUDY_FILE} --task {wildcards.task} "
-        "--split {wildcards.split} {params.files} --output {output.data} 2>&1 | tee {log}"
+        "--split {wildcards.split} {params.limit} {params.files} --output {output.data} 2>&1 | tee {log}"
 
 
 MATH_BENCHMARKS = ["math500", "aime24", "aime25", "amc", "amc23", "minerva", "olympiad"]

@@ -11,6 +11,7 @@ import pandas as pd
 
 from acpo.data.records import json_lines
 from acpo.data.verify import DataError
+from acpo.grading.verdict import UNDECIDED
 from acpo.progress import Progress
 from acpo.store import StoreError, read_table, write_table, write_text
 from acpo.tasks.base import Task, Verdict
@@ -59,7 +60,7 @@ def pairs(rows: Iterable[dict[str, Any]], response: str, gold: str, origin: Path
 
 
 def grade_all(task: Task, work: Iterable[tuple[str, str]], total: int, released: bool = False) -> Iterator[Verdict]:
-    """Grade pairs in order with progress, which counts the limits that were hit (`timeout`, `memory`, `crashed`)."""
+    """Grade pairs in order with progress, which counts the limits that were hit (verdicts that are undecided)."""
     counts: Counter[str] = Counter()
     items = iter(work)
     with Progress("grade", total, unit="verdicts") as progress:
@@ -67,7 +68,7 @@ def grade_all(task: Task, work: Iterable[tuple[str, str]], total: int, released:
             verdicts = (task.grade_released(*pair) for pair in chunk) if released else task.grade_many(chunk)
             for verdict in verdicts:
                 counts["right"] += verdict.correct
-                counts["limit"] += verdict.reason in ("timeout", "memory", "crashed")
+                counts["limit"] += verdict.reason.startswith(UNDECIDED)
                 progress.advance(1, **{key: float(value) for key, value in counts.items()})
                 yield verdict
 

@@ -18,13 +18,13 @@ from types import TracebackType
 from typing import Any
 
 from acpo.grading import zygote
-from acpo.grading.wire import GRADER_ERROR, receive, send
+from acpo.grading.verdict import CRASHED, GRADER_ERROR, MEMORY, TIMEOUT
+from acpo.grading.wire import receive, send
 
 LIMIT_SECONDS = 2.0
 LIMIT_BYTES = 1024**3
 # Of its wall time a job may use this much as CPU time, so that a batch of bad answers ends soon on a busy machine.
 CPU_SHARE = 0.4
-TIMEOUT, CRASHED, MEMORY = "timeout", "crashed", "memory"
 
 Outcome = tuple[bool, str]
 Job = dict[str, Any]

@@ -13,7 +13,7 @@ from collections import Counter
 
 from acpo.grading.countdown import LONGEST_EXPRESSION, read_gold
 from acpo.grading.extract import boxed
-from acpo.grading.verdict import Verdict
+from acpo.grading.verdict import TIMEOUT, Verdict
 
 # The smallest power of ten that agrees with every recorded verdict of the released scorer.
 TOLERANCE = 1e-4
@@ -38,7 +38,7 @@ def grade_countdown(response: str, gold: str) -> Verdict:
             warnings.simplefilter("ignore")
             value = _value(ast.parse(text.strip(), mode="eval").body)
     except TimeoutError:
-        return Verdict(False, text, "timeout")
+        return Verdict(False, text, TIMEOUT)
     except (
         SyntaxError,
         _RefusedError,

@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+TIMEOUT, MEMORY, CRASHED, GRADER_ERROR = "timeout", "memory", "crashed", "grader error"
+UNDECIDED = (TIMEOUT, MEMORY, CRASHED, GRADER_ERROR)
+"""How reasons begin that say nothing of the answer: the grader stopped before it decided. They count as wrong."""
+
 
 @dataclass(frozen=True)
 class Verdict:

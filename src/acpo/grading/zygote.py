@@ -16,7 +16,8 @@ import time
 from types import FrameType
 
 from acpo.grading import symbolic
-from acpo.grading.wire import GRADER_ERROR, receive, send
+from acpo.grading.verdict import GRADER_ERROR, MEMORY, TIMEOUT
+from acpo.grading.wire import receive, send
 
 REASON_LENGTH = 200
 
@@ -61,9 +62,9 @@ def _serve(channel: socket.socket, memory: int, seconds: float) -> None:
             finally:
                 signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         except _OutOfTime:
-            correct, reason = False, "timeout"
+            correct, reason = False, TIMEOUT
         except MemoryError:
-            correct, reason = False, "memory"
+            correct, reason = False, MEMORY
         except RecursionError:
             correct, reason = False, "nested too deeply"
         except Exception as error:  # the parent counts it by name: a worker must not die of one answer

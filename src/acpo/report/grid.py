@@ -118,7 +118,11 @@ def _sampling_note(results: Results, head: Heading) -> str:
     sizes = sorted({(score.questions, score.k) for score in scores})
     model = results.study.models[suite.model].label
     found = " or ".join(f"avg@{k} over {questions} questions" for questions, k in sizes)
-    return f"{head.label}, {model}: {found or 'no result yet'}, {benchmark.split} split, percent."
+    graders = " or ".join(sorted({score.grader_version for score in scores}))
+    graded = f", graded by {graders}" if graders else ""
+    undecided = sum(seed.undecided for score in scores for kept in score.checkpoints.values() for seed in kept.seeds)
+    limits = f" The grader stopped at a limit on {undecided} responses, counted as wrong." if undecided else ""
+    return f"{head.label}, {model}: {found or 'no result yet'}, {benchmark.split} split, percent{graded}.{limits}"
 
 
 def _checkpoint_note(results: Results, heads: list[Heading]) -> str:

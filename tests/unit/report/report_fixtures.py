@@ -113,7 +113,7 @@ def provenance(cell: Cell) -> dict[str, Any]:
     }
 
 
-def checkpoint_values(scores: dict[int, float], rollout: int) -> dict[str, Any]:
+def checkpoint_values(scores: dict[int, float], rollout: int, undecided: int = 0) -> dict[str, Any]:
     values = list(scores.values())
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
     return {
@@ -128,6 +128,7 @@ def checkpoint_values(scores: dict[int, float], rollout: int) -> dict[str, Any]:
                 "truncation_rate": 0.0125,
                 "extraction_rate": 0.99,
                 "mean_response_tokens": 27.34,
+                "undecided": undecided,
             }
             for seed, score in scores.items()
         ],

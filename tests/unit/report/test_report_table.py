@@ -9,14 +9,15 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from report_fixtures import METHODS, fill, study_values, suite_values, write_cell
+from report_fixtures import METHODS, cell_values, fill, study_values, suite_values, write_cell
 
 from acpo.cells import BASE, Cell
 from acpo.config import ConfigError, Study, parse_study
 from acpo.report import html, latex, registry
 from acpo.report.sources import Results
 from acpo.report.table import Number, Row, Table, mark_best, percent
-from acpo.store import StoreError
+from acpo.results import CellResult
+from acpo.store import StoreError, write_json
 
 
 def table1(results: Results) -> Table:
@@ -68,6 +69,17 @@ def test_mean_and_spread_by_hand(tmp_path: Path) -> None:
     last = entry(table, "ACPO", "OffP.", "Last")
     assert (last.printed, last.printed_seed_sd) == ("30.00", "1.00")
     assert last.source == "results/mini_acpo_offp.json benchmarks.test.checkpoints.last.avg_at_k"
+
+
+def test_note_names_the_grader_and_counts_what_it_left_undecided(tmp_path: Path) -> None:
+    study = two_methods([0])
+    cell = Cell("mini", "dapo", "nonp")
+    values = cell_values(cell, {0: 0.3}, {0: 0.3})
+    values["benchmarks"]["test"]["checkpoints"]["last"]["seeds"][0]["undecided"] = 7
+    write_json(tmp_path / f"{cell}.json", CellResult.model_validate(values))
+    note = table1(Results(study, tmp_path)).blocks[0].notes[0]
+    assert "percent, graded by 1." in note
+    assert note.endswith("The grader stopped at a limit on 7 responses, counted as wrong.")
 
 
 def test_note_says_how_many_optimizer_steps_each_method_makes(tmp_path: Path) -> None:
