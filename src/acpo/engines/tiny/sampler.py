@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from acpo.engines.tiny.model import Model, feed_forward, normalise, project, read_prompts
+from acpo.engines.tiny.model import Model, feed_forward, normalise, read_prompts, rotate
 
 
 @dataclass(frozen=True)
@@ -130,17 +130,22 @@ def _prefill(model: Model, prompt: Tensor, samples: int, limit: int) -> tuple[Te
 
 
 def _step(model: Model, token: Tensor, cache: _Cache, position: int) -> Tensor:
-    """Read one more token of every row and return the next token's logits."""
+    """Read one more token of every row and return the next token's logits.
+
+    Rows stay two-dimensional, unlike in `project`: with one token a row, shapes cost as much as arithmetic.
+    """
     sizes = model.sizes
-    rows, shared = len(token), sizes.key_value_heads
-    x = F.embedding(token, model.embedding)[:, None]
+    rows, shared, size = len(token), sizes.key_value_heads, sizes.head_size
+    cosine, sine = model.cosine[position], model.sine[position]
+    x = F.embedding(token, model.embedding)
     for layer, keys, values in zip(model.layers, cache.keys, cache.values, strict=True):
-        query, key, value = project(x, layer, model, slice(position, position + 1))
-        keys[:, :, position] = key[:, :, 0]
-        values[:, :, position] = value[:, :, 0]
-        seen_keys, seen_values = keys[:, :, : position + 1], values[:, :, : position + 1]
-        query = query.reshape(rows, shared, sizes.heads // shared, sizes.head_size)
-        weights = (query @ seen_keys.transpose(2, 3) * sizes.head_size**-0.5).softmax(-1)
-        mixed = (weights @ seen_values).reshape(rows, 1, sizes.hidden)
-        x = feed_forward(x + F.linear(mixed, layer.attention_out), layer)
-    return F.linear(normalise(x[:, 0], model.norm), model.head)
+        joined = F.linear(normalise(x, layer.attention_norm), layer.query_key_value).view(rows, -1, size)
+        turned = rotate(joined[:, :-shared], cosine, sine)
+        keys[:, :, position] = turned[:, sizes.heads :]
+        values[:, :, position] = joined[:, -shared:]
+        query = turned[:, : sizes.heads].reshape(rows * shared, -1, size)
+        seen_keys, seen_values = (kept.view(rows * shared, -1, size)[:, : position + 1] for kept in (keys, values))
+        weights = (torch.bmm(query, seen_keys.transpose(1, 2)) * size**-0.5).softmax(-1)
+        x = torch.addmm(x, torch.bmm(weights, seen_values).view(rows, -1), layer.attention_out.T)
+        x = feed_forward(x, layer)
+    return F.linear(normalise(x, model.norm), model.head)
