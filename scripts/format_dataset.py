@@ -1,9 +1,8 @@
 """Format one split of a task into a data set, with a manifest beside it."""
 
-import argparse
 from pathlib import Path
 
-from acpo.cli import parser, run
+from acpo.cli import keyed_path, parser, run
 from acpo.config import Study, load_study
 from acpo.data.format import Plan, format_split
 
@@ -25,19 +24,12 @@ def prompt_budget(study: Study, task: str, split: str) -> int | None:
     return max(budgets, default=None)
 
 
-def _file(text: str) -> tuple[str, Path]:
-    key, equals, path = text.partition("=")
-    if not equals:
-        raise argparse.ArgumentTypeError(f"expected KEY=PATH, got {text!r}")
-    return key, Path(path)
-
-
 def main() -> None:
     """Read arguments, format, write."""
     arguments = parser(__doc__)
     arguments.add_argument("--task", required=True)
     arguments.add_argument("--split", required=True)
-    arguments.add_argument("--file", action="append", type=_file, default=[], help="KEY=PATH of a raw file")
+    arguments.add_argument("--file", action="append", type=keyed_path, default=[], help="KEY=PATH of a raw file")
     arguments.add_argument("--limit", type=int, help="keep only the first rows, for a trial")
     arguments.add_argument("--output", type=Path, required=True)
     given = arguments.parse_args()

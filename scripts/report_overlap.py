@@ -1,10 +1,9 @@
 """Report how much of each benchmark is in a training set, from the raw files, as JSON and as a Markdown table."""
 
-import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from acpo.cli import parser, run
+from acpo.cli import keyed_path, parser, run
 from acpo.config import ConfigError, load_study
 from acpo.data.overlap import as_text, overlap
 from acpo.store import write_json, write_text
@@ -21,19 +20,12 @@ def _questions(name: str, files: Mapping[str, Path], root_seed: int) -> Iterator
         yield problem.id, problem.prompt
 
 
-def _file(text: str) -> tuple[str, Path]:
-    key, equals, path = text.partition("=")
-    if not equals:
-        raise argparse.ArgumentTypeError(f"expected KEY=PATH, got {text!r}")
-    return key, Path(path)
-
-
 def main() -> None:
     """Read arguments, compare, write."""
     arguments = parser(__doc__)
     arguments.add_argument("--training", required=True, help="task/split")
     arguments.add_argument("--benchmarks", nargs="+", required=True, help="task/split each")
-    arguments.add_argument("--file", action="append", type=_file, default=[], help="KEY=PATH of a raw file")
+    arguments.add_argument("--file", action="append", type=keyed_path, default=[], help="KEY=PATH of a raw file")
     arguments.add_argument("--output", type=Path, required=True, help="JSON; a Markdown table is written beside it")
     given = arguments.parse_args()
     seed, files = load_study(given.config).root_seed, dict(given.file)

@@ -20,6 +20,14 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     return made
 
 
+def keyed_path(text: str) -> tuple[str, Path]:
+    """Read an option of the form KEY=PATH."""
+    key, equals, path = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"expected KEY=PATH, got {text!r}")
+    return key, Path(path)
+
+
 def study_and_cell(arguments: argparse.Namespace) -> tuple[Study, Cell]:
     """Load `--config` and find `--cell` in it."""
     study = load_study(arguments.config)

@@ -21,6 +21,14 @@ class StoreError(Exception):
     """A file could not be written or read; the message names it and says what to do."""
 
 
+def _refused(path: Path, error: OSError) -> StoreError:
+    """Say that the operating system refused a write."""
+    return StoreError(
+        f"cannot write {path}: {error.strerror or error}. Nothing was left half-written: "
+        "free space or fix the permission, then run the same command again"
+    )
+
+
 def fsync_directory(directory: Path) -> None:
     """Flush a directory entry, so that a rename in it survives a power cut."""
     descriptor = os.open(directory, os.O_RDONLY)
@@ -56,10 +64,7 @@ def atomic_file(path: Path) -> Iterator[Path]:
         temporary = None
         fsync_directory(path.parent)
     except OSError as error:
-        raise StoreError(
-            f"cannot write {path}: {error.strerror or error}. Nothing was left half-written: "
-            "free space or fix the permission, then run the same command again"
-        ) from error
+        raise _refused(path, error) from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
@@ -94,10 +99,7 @@ def atomic_directory(path: Path) -> Iterator[Path]:
         shutil.rmtree(old, ignore_errors=True)
         fsync_directory(path.parent)
     except OSError as error:
-        raise StoreError(
-            f"cannot write {path}: {error.strerror or error}. Nothing was left half-written: "
-            "free space or fix the permission, then run the same command again"
-        ) from error
+        raise _refused(path, error) from error
     finally:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
