@@ -2,7 +2,7 @@
 
 The names, shapes and arithmetic are those of transformers' `LlamaForCausalLM` (float32, untied head), so that a
 checkpoint of either loads in the other. Here because training and sampling a model this small is bound by the
-overhead that a general library must have: this one is several times faster on a CPU thread. Not Qwen2, whose
+overhead that a general library must have: this one is two to three times as fast on a CPU thread. Not Qwen2, whose
 checkpoints `AutoTokenizer` gives a tokenizer of their own that splits words differently.
 """
 
