@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from acpo.cli import benchmark_problems, parser, run, study_and_cell
+from acpo.cli import benchmark_problems, enter_environment, parser, run, study_and_cell
 from acpo.evaluation import sample_run
 
 
@@ -16,6 +16,7 @@ def main() -> None:
     arguments.add_argument("--output", type=Path, required=True)
     given = arguments.parse_args()
     study, cell = study_and_cell(given)
+    enter_environment(study.suites[cell.suite].engine)
     problems = benchmark_problems(study, cell, given.data)
     sample_run(study, cell, given.seed, given.run_directory, problems, given.output)
 

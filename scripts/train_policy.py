@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from acpo.cli import parser, run, study_and_cell
+from acpo.cli import enter_environment, parser, run, study_and_cell
 from acpo.config import ConfigError
 from acpo.data.problems import read_problems
 from acpo.engines import TrainingJob, load_engine
@@ -25,6 +25,8 @@ def main() -> None:
     arguments.add_argument("--run-directory", type=Path, required=True)
     given = arguments.parse_args()
     study, cell = study_and_cell(given)
+    if not cell.is_base:
+        enter_environment(study.suites[cell.suite].engine)
     engine = load_engine(study.suites[cell.suite].engine.name)
     check_methods(study)
     metrics = {}
@@ -40,6 +42,8 @@ def main() -> None:
         seed=given.seed,
         problems=read_problems(given.train_data),
         validation=read_problems(given.validation_data) if given.validation_data else [],
+        training_file=given.train_data,
+        validation_file=given.validation_data,
         data_hashes={f"{file.parent.name}/{file.name}": file_hash(file) for file in files},
         base_directory=given.base,
         measured={} if cell.is_base else measured_parameters(study, cell.method, metrics),

@@ -272,7 +272,7 @@ def _training_job(setting: Setting, regime: str, rollouts: int, place: Path) -> 
     )
     study = setting.study.model_copy(update={"suites": {setting.suite: suite}})
     cell = Cell(setting.suite, REFERENCE, regime)
-    return TrainingJob(study, cell, 0, setting.problems, setting.problems[:1], {}, setting.base, {}, place)
+    return TrainingJob(study, cell, 0, setting.problems, setting.problems[:1], None, None, {}, setting.base, {}, place)
 
 
 def format_table(measurements: Sequence[Measurement]) -> str:

@@ -85,7 +85,7 @@ def resolve(study: Study, cell: Cell) -> dict[str, Any]:
         "task": suite.task,
         "train_split": suite.train_split,
         "model": study.models[suite.model].model_dump(mode="json", exclude={"label"}),
-        "engine": suite.engine.model_dump(mode="json"),
+        "engine": suite.engine.decisive(),
         "longest": [suite.training.max_prompt_tokens, suite.training.max_response_tokens],
     }
     if cell.regime is None:
@@ -110,7 +110,7 @@ def resolve_evaluation(study: Study, cell: Cell) -> dict[str, Any]:
     }
     return {
         "root_seed": study.root_seed,
-        "engine": suite.engine.model_dump(mode="json"),
+        "engine": suite.engine.decisive(),
         "benchmarks": benchmarks,
         "temperature": suite.training.temperature,
         "top_p": suite.training.top_p,

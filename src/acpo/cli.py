@@ -1,12 +1,13 @@
 """What every script shares: how it reads its study and how it fails."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from acpo.cells import Cell, CellNames
-from acpo.config import ConfigError, Study, load_study
+from acpo.config import ConfigError, EngineSection, Study, load_study
 from acpo.data.problems import read_problems
 from acpo.engines import EngineError
 from acpo.store import StoreError
@@ -18,6 +19,22 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=description, allow_abbrev=False)
     made.add_argument("--config", type=Path, default=Path("config.yaml"), help="the study (YAML or JSON)")
     return made
+
+
+def enter_environment(engine: EngineSection) -> None:
+    """Go on in the virtual environment of an engine: the script starts again there, unless it runs there already.
+
+    Raises:
+        ConfigError: it has not been made.
+    """
+    name = engine.virtual_environment()
+    clone = Path(sys.argv[0]).resolve().parent.parent
+    if name is None or Path(sys.prefix).resolve() == (clone / name).resolve():
+        return
+    python = clone / name / "bin" / "python"
+    if not python.is_file():
+        raise ConfigError(f"no environment at {clone / name}: make {name.removeprefix('.')} in {clone} sets it up")
+    os.execv(python, [str(python), *sys.argv])
 
 
 def keyed_path(text: str) -> tuple[str, Path]:

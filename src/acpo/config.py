@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import yaml
 from pydantic import (
@@ -129,7 +129,22 @@ class HubModel(Strict):
     repository: str
 
 
-class TinyEngine(Strict):
+class EngineSection(Strict):
+    """What an engine needs to know."""
+
+    operational: ClassVar[frozenset[str]] = frozenset()
+    """Settings that change no result: where it runs, what is logged and kept."""
+
+    def virtual_environment(self) -> str | None:
+        """Name the directory of the clone that its jobs' environment lies in; None is the one that is active."""
+        return None
+
+    def decisive(self) -> dict[str, Any]:
+        """Return the settings that a result depends on."""
+        return self.model_dump(mode="json", exclude=set(self.operational))
+
+
+class TinyEngine(EngineSection):
     """The embedded trainer and sampler: one process, one thread, CPU."""
 
     name: Literal["tiny"]
@@ -138,17 +153,34 @@ class TinyEngine(Strict):
     length_buckets: PositiveInt
 
 
-class VerlEngine(Strict):
-    """verl trains and vLLM samples on GPUs."""
+class VerlEngine(EngineSection):
+    """verl trains and vLLM samples: on GPUs, or on a CPU at the size of the embedded study.
+
+    `environment` names a folder of `envs/`: jobs run in what `make venv-<environment>` makes of it.
+    """
+
+    operational = frozenset({"environment", "gpu_memory_utilization", "kept_checkpoints", "loggers"})
 
     name: Literal["verl"]
+    environment: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$")]
+    device: Literal["cuda", "cpu"]
+    rollout: Literal["vllm", "transformers"]
     micro_batch_size: PositiveInt
     precision: Literal["bf16", "fp32"]
+    tensor_parallel: PositiveInt
+    gpu_memory_utilization: Annotated[float, Field(gt=0, lt=1)]
+    kept_checkpoints: PositiveInt
+    loggers: list[Literal["tensorboard", "wandb"]]
+
+    def virtual_environment(self) -> str:
+        """See `EngineSection.virtual_environment`."""
+        return f".venv-{self.environment}"
 
 
 class Resources(Strict):
-    """What one training job asks of a cluster."""
+    """What one training job asks of a cluster; `gpus`, `cpus` and `memory_mb` are those of each node."""
 
+    nodes: PositiveInt = 1
     gpus: NonNegativeInt
     cpus: PositiveInt
     memory_mb: PositiveInt

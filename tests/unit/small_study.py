@@ -1,5 +1,6 @@
 """A study of config.yaml's shape with small numbers, and how its files are laid out and run."""
 
+import json
 import os
 import subprocess
 import sys
@@ -23,7 +24,8 @@ PUZZLES = {"train": ("train", 16), "dev": ("train", 16), "test": ("test", 12)}
 
 def small_values() -> dict[str, Any]:
     """Return config.yaml with small numbers: 4 rollouts of 2 updates (nonp), 2 of 4 updates (offp)."""
-    values = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))
+    # Through JSON, so that no two sections share an object.
+    values = json.loads(json.dumps(yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))))
     values["seeds"] = [0]
     model = values["models"]["mini_decoder"]
     model |= {"hidden_size": 32, "feed_forward_size": 48}
@@ -67,7 +69,7 @@ class SmallStudy:
 
     def change(self, **sections: Any) -> None:
         """Merge values into the `mini` suite's sections of the configuration."""
-        values = yaml.safe_load(self.config.read_text())
+        values = json.loads(json.dumps(yaml.safe_load(self.config.read_text())))
         for name, content in sections.items():
             values["suites"]["mini"][name] |= content
         self.config.write_text(yaml.safe_dump(values))
@@ -83,7 +85,8 @@ class SmallStudy:
         content: dict[str, Any] = {
             "study": self.study(), "cell": self.cell(cell), "seed": seed,
             "problems": read_problems(self.split("train")),
-            "validation": read_problems(self.split("dev")), "data_hashes": {}, "base_directory": self.base,
+            "validation": read_problems(self.split("dev")), "training_file": self.split("train"),
+            "validation_file": self.split("dev"), "data_hashes": {}, "base_directory": self.base,
             "measured": {}, "run_directory": directory or self.run(cell),
         }  # fmt: skip
         return TrainingJob(**(content | changes))

@@ -58,10 +58,18 @@ class TestTrainPolicy:
             == "unknown cell 'mini_dapo_of'; did you mean 'mini_dapo_offp'?"
         )
 
-    def test_an_engine_that_is_not_there(self, small: SmallStudy, fails: Fails) -> None:
-        assert fails("train_policy", *train(small, cell="orz_acpo_offp")).startswith(
-            "the engine 'verl' is not part of this version"
-        )
+    def test_an_environment_that_is_not_there(self, small: SmallStudy, fails: Fails) -> None:
+        values = yaml.safe_load(small.config.read_text())
+        values["suites"]["orz"]["engine"]["environment"] = "nowhere"
+        small.config.write_text(yaml.safe_dump(values))
+        for name, arguments in (
+            ("train_policy", train(small, cell="orz_acpo_offp")),
+            ("sample_responses", ["--config", small.config, "--cell", "orz_base", "--run-directory", small.root,
+                                  "--data", small.data, "--output", small.root / "out"]),
+        ):  # fmt: skip
+            told = fails(name, *arguments)
+            assert told.startswith("no environment at ")
+            assert told.endswith(f"/.venv-nowhere: make venv-nowhere in {ROOT} sets it up")
 
     def test_missing_files(self, small: SmallStudy, fails: Fails) -> None:
         absent = small.root / "absent.parquet"
@@ -122,7 +130,8 @@ class TestOtherScripts:
             "unknown cell 'mini_bse'; did you mean"
         )
         assert "absent" in fails(name, *self.common(small), option, absent)
-        assert fails(name, *self.common(small, "orz_base"), option, absent).endswith(".parquet: no such file")
+        empty = [*self.common(small), "--data", small.root / "empty"]
+        assert fails(name, *empty, option, absent).endswith(".parquet: no such file")
         assert not (small.root / "out").exists()
 
     def test_a_damaged_data_set(self, small: SmallStudy, fails: Fails) -> None:

@@ -22,8 +22,9 @@ class EngineError(Exception):
 class TrainingJob:
     """One training run: what to train, from what, on what, to where.
 
-    `problems` are the training problems and `validation` the ones that choose the best checkpoint.
-    `data_hashes` are the sha256 of the files that they came from. `measured` are parameters read from another run.
+    `problems` are the training problems and `validation` the ones that choose the best checkpoint. They were read from
+    `training_file` and `validation_file` (None where they were made), whose sha256 are among `data_hashes`. `measured`
+    are parameters read from another run.
     """
 
     study: Study
@@ -31,6 +32,8 @@ class TrainingJob:
     seed: int
     problems: Sequence[Problem]
     validation: Sequence[Problem]
+    training_file: Path | None
+    validation_file: Path | None
     data_hashes: dict[str, str]
     base_directory: Path | None
     measured: dict[str, float]

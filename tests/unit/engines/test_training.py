@@ -429,8 +429,8 @@ class TestRefusals:
         self.refused(small, StoreError, "cannot write in", run_directory=small.root / "file" / "run")
 
     def test_an_engine_that_is_not_there(self) -> None:
-        with pytest.raises(ConfigError, match=r"the engine 'verl' is not part of this version \(it has: tiny"):
-            load_engine("verl")
+        with pytest.raises(ConfigError, match=r"the engine 'trl' is not part of this version \(it has: tiny"):
+            load_engine("trl")
 
 
 class TestBase:
