@@ -159,7 +159,7 @@ class VerlEngine(EngineSection):
     `environment` names a folder of `envs/`: jobs run in what `make venv-<environment>` makes of it.
     """
 
-    operational = frozenset({"environment", "gpu_memory_utilization", "kept_checkpoints", "loggers"})
+    operational = frozenset({"environment", "gpu_memory_utilization", "offload", "kept_checkpoints", "loggers"})
 
     name: Literal["verl"]
     environment: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]*$")]
@@ -169,6 +169,7 @@ class VerlEngine(EngineSection):
     precision: Literal["bf16", "fp32"]
     tensor_parallel: PositiveInt
     gpu_memory_utilization: Annotated[float, Field(gt=0, lt=1)]
+    offload: bool
     kept_checkpoints: PositiveInt
     loggers: list[Literal["tensorboard", "wandb"]]
 

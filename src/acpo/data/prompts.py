@@ -9,6 +9,8 @@ BASE_PREAMBLE = (
     "Below is a conversation between a user and a careful assistant. The user poses a problem. The assistant works it "
     "out step by step between <think> and </think>, and then states the result for the user. "
 )
+RAW_TEMPLATE = "{{ bos_token }}{% for message in messages %}{{ message.content }}{% endfor %}"
+"""Template of `plain` and `base` prompts: the text as it is, begun by the start token of a model that has one."""
 CHAT_SYSTEM = (
     "You are a careful assistant. Work the problem out step by step between <think> and </think>, "
     "and then state the result. "
@@ -33,3 +35,8 @@ def messages(question: str, instruction: str, style: Style) -> list[Message]:
         text = f"{BASE_PREAMBLE}{instruction}\n\nUser: {question}\n\nAssistant: <think>"
         return [{"role": "user", "content": text}]
     return [{"role": "system", "content": CHAT_SYSTEM + instruction}, {"role": "user", "content": question}]
+
+
+def chat_template(style: Style) -> str | None:
+    """Return the template that turns messages of a style into a model's input; None is the model's own."""
+    return None if style == "chat" else RAW_TEMPLATE

@@ -1,0 +1,1 @@
+"""verl trains: our losses in its workers, no fork."""
