@@ -21,18 +21,23 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     return made
 
 
+def environment_python(engine: EngineSection) -> Path | None:
+    """Return the interpreter of an engine's virtual environment, made or not; None is the active one."""
+    name = engine.virtual_environment()
+    return None if name is None else Path(sys.argv[0]).resolve().parent.parent / name / "bin" / "python"
+
+
 def enter_environment(engine: EngineSection) -> None:
     """Go on in the virtual environment of an engine: the script starts again there, unless it runs there already.
 
     Raises:
         ConfigError: it has not been made.
     """
-    name = engine.virtual_environment()
-    clone = Path(sys.argv[0]).resolve().parent.parent
-    if name is None or Path(sys.prefix).resolve() == (clone / name).resolve():
+    python = environment_python(engine)
+    if python is None or Path(sys.prefix).resolve() == python.parents[1].resolve():
         return
-    python = clone / name / "bin" / "python"
     if not python.is_file():
+        name, clone = python.parents[1].name, python.parents[2]
         raise ConfigError(f"no environment at {clone / name}: make {name.removeprefix('.')} in {clone} sets it up")
     os.execv(python, [str(python), *sys.argv])
 
