@@ -2,6 +2,7 @@
 
 from typing import Any, Literal
 
+import pandas as pd
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
@@ -165,3 +166,13 @@ TOKEN_SCHEMA = pa.schema(
         ("mask", pa.bool_()),
     ]
 )
+
+
+def metrics_schema(frame: pd.DataFrame) -> pa.Schema:
+    """Return the schema of a table of metrics: whole numbers as int64, text as string, the rest as float64."""
+    whole = {"rollout", "update", "response_tokens_total"}
+    fields = []
+    for column in frame.columns:
+        kind = pa.int64() if column in whole else pa.string() if column == "stage" else pa.float64()
+        fields.append((column, kind))
+    return pa.schema(fields)

@@ -51,6 +51,7 @@ class Acpo(Objective):
 
     Parameters = AcpoParameters
     parameters: AcpoParameters
+    statistic_needs_policy = True
 
     def __init__(self, parameters: BaseModel | Mapping[str, Any]) -> None:
         super().__init__(parameters)

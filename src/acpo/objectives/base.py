@@ -68,6 +68,9 @@ class Objective(ABC):
     pool: Pool = "minibatch"
     """Over which tokens the method's own statistic is pooled; the normaliser always covers the mini-batch."""
 
+    statistic_needs_policy: bool = False
+    """Whether the method's own statistic depends on the current policy, not on the masks alone."""
+
     def __init__(self, parameters: BaseModel | Mapping[str, Any]) -> None:
         self.parameters = self.Parameters.model_validate(parameters)  # type: ignore[assignment]
 

@@ -1,11 +1,12 @@
 """Training on the tokens of highest or lowest entropy only."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
-from pydantic import Field
+from pydantic import BaseModel, Field
 from torch import Tensor
 from typing_extensions import override
 
@@ -38,6 +39,10 @@ class EntropySelection(Objective):
 
     Parameters = SelectionParameters
     parameters: SelectionParameters
+
+    def __init__(self, parameters: BaseModel | Mapping[str, Any]) -> None:
+        super().__init__(parameters)
+        self.statistic_needs_policy = self.parameters.scope == "batch"
 
     def own_sums(self, batch: TokenBatch) -> Tensor:
         """Number of tokens selected, when it is known within a response."""

@@ -20,12 +20,12 @@ from acpo.engines.tiny.checkpoint import WEIGHTS_FILE, architecture_of, load_wei
 from acpo.engines.tiny.model import Architecture, Model
 from acpo.engines.tiny.sampler import sample
 from acpo.engines.tiny.supervised import train_on_demonstrations, write_template
-from acpo.engines.tiny.trainer import Trainer, metrics_table
+from acpo.engines.tiny.trainer import Trainer
 from acpo.engines.tiny.vocabulary import Vocabulary
 from acpo.methods import method_objective
 from acpo.progress import Progress
 from acpo.provenance import Clock, code_hash, file_hash, training_modules
-from acpo.results import CheckpointInfo, RunRecord
+from acpo.results import CheckpointInfo, RunRecord, metrics_schema
 from acpo.store import StoreError, atomic_directory, write_json, write_table
 from acpo.streams import uniforms
 from acpo.tasks import load_task
@@ -84,9 +84,9 @@ class TinyEngineRunner(Engine):
             state = trainer.run()
             run, base = job.run_directory, job.base_directory
             assert base is not None
-            write_table(run / "metrics.parquet", state.updates, metrics_table(state.updates))
-            write_table(run / "rollouts.parquet", state.rollouts, metrics_table(state.rollouts))
-            write_table(run / "timings.parquet", trainer.timings, metrics_table(trainer.timings))
+            write_table(run / "metrics.parquet", state.updates, metrics_schema(state.updates))
+            write_table(run / "rollouts.parquet", state.rollouts, metrics_schema(state.rollouts))
+            write_table(run / "timings.parquet", trainer.timings, metrics_schema(trainer.timings))
             last = save_policy(run / "last", state.weights, base)
             best = save_policy(run / "best", state.best_weights, base)
             validation = float(state.rollouts["validation"].iloc[-1])
@@ -109,8 +109,12 @@ class TinyEngineRunner(Engine):
         benchmark: str,
         problems: Sequence[Problem],
         seed: int,
+        partial: Path,  # noqa: ARG002
     ) -> pd.DataFrame:
-        """See `Engine.sample`. Sample i draws from the stream ("evaluation", benchmark, seed, i)."""
+        """See `Engine.sample`; it takes seconds, so nothing partial is kept.
+
+        Sample i draws from the stream ("evaluation", benchmark, seed, i).
+        """
         _one_thread()
         suite = study.suites[cell.suite]
         assert isinstance(suite.engine, TinyEngine)

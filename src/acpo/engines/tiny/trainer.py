@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 import torch
 
 from acpo.config import Regime, TinyEngine, Training
@@ -210,16 +209,6 @@ def _check_ratios(facts: dict[str, float], first: bool, rollout: int) -> None:
 
 def _copy(weights: Weights) -> Weights:
     return {name: tensor.detach().clone() for name, tensor in weights.items()}
-
-
-def metrics_table(frame: pd.DataFrame) -> pa.Schema:
-    """Return the parquet schema of a metrics frame: whole numbers as int64, text as string, the rest as float64."""
-    whole = {"rollout", "update", "response_tokens_total"}
-    fields = []
-    for column in frame.columns:
-        kind = pa.int64() if column in whole else pa.string() if column == "stage" else pa.float64()
-        fields.append((column, kind))
-    return pa.schema(fields)
 
 
 class _Stopwatch:
