@@ -253,6 +253,12 @@ class Suite(Strict):
     token_store: TokenStore
     resources: Resources
 
+    @property
+    def sampling_gpus(self) -> int:
+        """GPUs that a job which samples benchmarks uses: those that the model is spread over."""
+        engine = self.engine
+        return engine.tensor_parallel if isinstance(engine, VerlEngine) and engine.device == "cuda" else 0
+
 
 class Grid(Strict):
     """What `all` makes: every combination of these."""

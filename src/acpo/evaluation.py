@@ -4,16 +4,18 @@ Samples are kept, so that a changed grader regrades them without sampling again.
 """
 
 import math
+import shutil
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from acpo.cells import Cell
-from acpo.config import Study
+from acpo.cells import Cell, resolve_evaluation
+from acpo.config import Study, digest
 from acpo.engines import load_engine
 from acpo.grading.verdict import UNDECIDED
+from acpo.provenance import code_hash, sampling_modules, weights_hash
 from acpo.results import (
     SAMPLE_SCHEMA,
     VERDICT_SCHEMA,
@@ -39,6 +41,9 @@ def sample_run(
 ) -> None:
     """Sample every benchmark of a suite from every checkpoint of a run; equal weights are sampled once.
 
+    What an engine has finished when it is killed lies beside the store, under a hash of all that it depends on: a job
+    that goes on takes it, one with another configuration, code, checkpoint, seed or question removes it.
+
     Args:
         study: The study.
         cell: The run's cell.
@@ -46,20 +51,55 @@ def sample_run(
         run_directory: Where `run.json` lies.
         problems: The questions of each benchmark.
         output: The sample store to write (`acpo.results.SAMPLE_SCHEMA`).
+
+    Raises:
+        StoreError: a checkpoint's weights are not those that were saved.
     """
     run = _read_record(run_directory, cell, seed)
     engine = load_engine(study.suites[cell.suite].engine.name)
+    code = code_hash(sampling_modules(study, cell))
+    work = {
+        (info.weights_sha256, name): digest(
+            {
+                "configuration": resolve_evaluation(study, cell),
+                "code": code,
+                "weights": info.weights_sha256,
+                "benchmark": name,
+                "seed": seed,
+                "questions": [[problem.id, list(problem.messages)] for problem in questions],
+            }
+        )
+        for info in run.checkpoints.values()
+        for name, questions in problems.items()
+    }
+    partial = output.with_name(f"{output.stem}.partial")
+    _remove_all_but(partial, set(work.values()))
     frames = []
     sampled: dict[tuple[str, str], pd.DataFrame] = {}
     for checkpoint, info in run.checkpoints.items():
+        weights = run_directory / info.path
+        if info.weights_sha256 not in {key for key, _ in sampled} and weights_hash(weights) != info.weights_sha256:
+            raise StoreError(f"{weights}: its weights are not those that run.json names: train or fetch them again")
         for benchmark, questions in problems.items():
             key = (info.weights_sha256, benchmark)
             if key not in sampled:
-                sampled[key] = engine.sample(study, cell, run_directory / info.path, benchmark, questions, seed)
+                sampled[key] = engine.sample(study, cell, weights, benchmark, questions, seed, partial / work[key])
             frames.append(sampled[key].assign(benchmark=benchmark, checkpoint=checkpoint))
     samples = pd.concat(frames, ignore_index=True)[SAMPLE_SCHEMA.names]
     check_complete(samples, study, cell, problems, output, run.checkpoints)
     write_table(output, samples, SAMPLE_SCHEMA)
+    _remove_all_but(partial, set())
+
+
+def _remove_all_but(directory: Path, names: Collection[str]) -> None:
+    """Remove the parts of unfinished sample stores that are not of `names`, and the directory if none is left."""
+    if not directory.is_dir():
+        return
+    for part in directory.iterdir():
+        if part.name not in names:
+            shutil.rmtree(part)
+    if not names:
+        directory.rmdir()
 
 
 def check_complete(

@@ -17,6 +17,7 @@ from typing import Any
 from acpo.cells import Cell
 from acpo.config import Study, digest
 from acpo.results import Provenance
+from acpo.store import StoreError
 
 PACKAGES = (
     *("torch", "transformers", "numpy", "pandas", "pyarrow", "scipy", "snakemake", "safetensors"),
@@ -99,6 +100,18 @@ def training_modules(study: Study, cell: Cell) -> list[str]:
     return [name for name in wanted if _module_file(name)]
 
 
+def sampling_modules(study: Study, cell: Cell) -> list[str]:
+    """List the modules whose code decides a cell's samples (see `training_modules`).
+
+    verl's engine finds its samplers by name and not by import: a change of theirs samples again, but trains nothing
+    again.
+    """
+    engine = study.suites[cell.suite].engine
+    if engine.name == "tiny":
+        return training_modules(study, cell)
+    return ["acpo.engines.vllm" if engine.rollout == "vllm" else "acpo.engines.generation"]
+
+
 def dataset_modules(task: str) -> list[str]:
     """List the modules whose code decides a formatted data set (see `training_modules`)."""
     return ["acpo.data.format", *(name for name in [f"acpo.tasks.{task}"] if _module_file(name))]
@@ -114,6 +127,22 @@ def file_hash(path: Path) -> str:
     """Return the sha256 of a file's content."""
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def weights_hash(checkpoint: Path) -> str:
+    """Return the sha256 of a checkpoint's weights: of its one safetensors file, or of the names and hashes of several.
+
+    Raises:
+        StoreError: there is none.
+    """
+    files = sorted(checkpoint.glob("*.safetensors"))
+    if not files:
+        raise StoreError(f"{checkpoint}: no safetensors file: train or fetch the model again")
+    hashes = [file_hash(file) for file in files]
+    if len(files) == 1:
+        return hashes[0]
+    lines = "".join(f"{value}  {file.name}\n" for value, file in zip(hashes, files, strict=True))
+    return hashlib.sha256(lines.encode()).hexdigest()
 
 
 def _git(*arguments: str) -> str | None:

@@ -17,6 +17,7 @@ from small_study import SmallStudy
 from acpo.cells import Cell
 from acpo.config import Study
 from acpo.data.problems import read_problems
+from acpo.engines.tiny.checkpoint import load_weights, save_policy
 from acpo.engines.tiny.engine import ENGINE
 from acpo.evaluation import check_complete, grade_run, over_seeds, pass_at_k, sample_run, score_cell, score_seed
 from acpo.results import SAMPLE_SCHEMA, VERDICT_SCHEMA, RunRecord
@@ -245,7 +246,10 @@ class TestPipeline:
         run = graded.run("mini_base")
         record = read_json(run / "run.json", RunRecord)
         last = record.checkpoints["last"]
-        other = last.model_copy(update={"weights_sha256": "0" * 64})
+        changed = {name: tensor * 0.5 for name, tensor in load_weights(run / "last").items()}
+        other = last.model_copy(
+            update={"path": "other", "weights_sha256": save_policy(run / "other", changed, run / "last")}
+        )
         checkpoints = {"last": last, "best": last, "other": other}
         write_json(run / "run.json", record.model_copy(update={"checkpoints": checkpoints}))
         calls = []
@@ -255,6 +259,14 @@ class TestPipeline:
         assert len(calls) == 2
         frame = read_table(run / "samples.parquet").set_index("checkpoint")
         assert frame.loc["best"].reset_index(drop=True).equals(frame.loc["last"].reset_index(drop=True))
+
+    def test_weights_that_changed_since_training_are_refused(self, graded: SmallStudy) -> None:
+        path = graded.run("mini_base") / "last/model.safetensors"
+        content = bytearray(path.read_bytes())
+        content[-1] ^= 1
+        path.write_bytes(content)
+        with pytest.raises(StoreError, match=r"seed0/last: its weights are not those that run\.json names"):
+            sample(graded)
 
     def test_another_batch_size_draws_the_same(self, graded: SmallStudy) -> None:
         before = read_table(graded.run("mini_base") / "samples.parquet")

@@ -20,6 +20,7 @@ from acpo.provenance import (
     dataset_modules,
     file_hash,
     grading_modules,
+    sampling_modules,
     training_modules,
 )
 from acpo.store import write_json

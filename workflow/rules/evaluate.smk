@@ -10,8 +10,9 @@ def verdict_files(wildcards) -> list[str]:
 
 @cache
 def sampling_identity(name: str) -> str:
-    """Hash the configuration that a cell's samples depend on; its code is that of the run."""
-    return digest(resolve_evaluation(STUDY, find_cell(name)))
+    """Hash the configuration and the code that a cell's samples depend on."""
+    cell = find_cell(name)
+    return f"{digest(resolve_evaluation(STUDY, cell))}-{code_hash(sampling_modules(STUDY, cell))}"
 
 
 @cache
@@ -32,7 +33,7 @@ rule sample_responses:
         "results/logs/{cell}/seed{seed}/sample.tsv"
     resources:
         mem_mb=lambda wildcards: suite_of(wildcards.cell).resources.memory_mb,
-        gpu=lambda wildcards: suite_of(wildcards.cell).resources.gpus,
+        gpu=lambda wildcards: suite_of(wildcards.cell).sampling_gpus,
     params:
         identity=lambda wildcards: sampling_identity(wildcards.cell),
     shell:

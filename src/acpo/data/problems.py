@@ -59,7 +59,7 @@ def write_problems(path: Path, task: str, ability: str, split: str, problems: It
 
 
 def read_problems(path: Path) -> list[Problem]:
-    """Read a data set.
+    """Read a data set; a problem's `prompt` is the content of its last message.
 
     Raises:
         StoreError: missing, damaged or of another schema.
@@ -67,6 +67,6 @@ def read_problems(path: Path) -> list[Problem]:
     frame = read_table(path, DATA_SCHEMA)
     columns = (frame["extra_info"], frame["prompt"], frame["reward_model"])
     return [
-        Problem(info["id"], prompt[-1]["content"], reward["ground_truth"])
+        Problem(info["id"], prompt[-1]["content"], reward["ground_truth"], messages=tuple(prompt))
         for info, prompt, reward in zip(*columns, strict=True)
     ]

@@ -60,8 +60,19 @@ class Engine(ABC):
         benchmark: str,
         problems: Sequence[Problem],
         seed: int,
+        partial: Path,
     ) -> pd.DataFrame:
         """Sample a benchmark's questions.
+
+        Args:
+            study: The study.
+            cell: The run's cell.
+            checkpoint: A transformers checkpoint.
+            benchmark: Name of the benchmark in the suite.
+            problems: Its questions.
+            seed: The training seed.
+            partial: Where an engine may keep finished parts for a job that goes on after a kill. It belongs to these
+                questions, weights, settings and code alone, and is removed when the sample store is complete.
 
         Returns:
             The columns question, sample, response, response_tokens and finish_reason (`stop` or `length`).

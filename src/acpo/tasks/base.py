@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from acpo.data.prompts import Style
+from acpo.data.prompts import Message, Style
 from acpo.grading.verdict import Verdict
 
 __all__ = ["EmbeddedTask", "Problem", "Task", "Verdict"]
@@ -24,6 +24,7 @@ class Problem:
         gold: Text that the task's own grader understands.
         notes: Facts worth counting in the manifest, such as a shortened table.
         shorten: Makes a version whose prompt passes a test of its length, or None where that would change the question.
+        messages: The turns that a model is given; none before the problem is formatted.
     """
 
     id: str
@@ -31,6 +32,7 @@ class Problem:
     gold: str
     notes: tuple[str, ...] = ()
     shorten: Callable[[Callable[[str], bool]], "Problem | None"] | None = field(default=None, compare=False, repr=False)
+    messages: tuple[Message, ...] = field(default=(), compare=False, repr=False)
 
 
 class Task(ABC):
