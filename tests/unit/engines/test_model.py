@@ -88,9 +88,9 @@ class TestAgainstTransformers:
         ids = tokenizer(line, add_special_tokens=False)["input_ids"]
         assert ids == VOCABULARY.encode([line])[0]
         assert tokenizer.decode(ids) == line == VOCABULARY.decode(ids)
+        assert tokenizer.decode(ids, skip_special_tokens=True) == line
         assert tokenizer.convert_ids_to_tokens(range(len(tokenizer))) == list(VOCABULARY.words)
-        assert {tokenizer.eos_token_id} == VOCABULARY.end_tokens
-        assert (tokenizer.pad_token_id, tokenizer.bos_token_id) == (0, 1)
+        assert (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id) == (0, 0, 1)
 
     def test_generate_continues_as_the_model_does(self, checkpoint: Path) -> None:
         from transformers import AutoModelForCausalLM, AutoTokenizer

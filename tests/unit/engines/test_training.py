@@ -14,9 +14,10 @@ from acpo.cells import resolve
 from acpo.config import ConfigError, digest, parse_study
 from acpo.data.problems import write_problems
 from acpo.engines import EngineError, load_engine
+from acpo.engines.runs import exclusive
 from acpo.engines.tiny import trainer as trainer_module
 from acpo.engines.tiny.checkpoint import load_weights
-from acpo.engines.tiny.engine import ENGINE, _exclusive
+from acpo.engines.tiny.engine import ENGINE
 from acpo.engines.tiny.rollout import Rollout
 from acpo.engines.tiny.sampler import Responses
 from acpo.engines.tiny.token_store import write_tokens
@@ -421,7 +422,7 @@ class TestRefusals:
 
     def test_a_second_process(self, small: SmallStudy) -> None:
         run = small.run("mini_dapo_nonp")
-        with _exclusive(run):
+        with exclusive(run):
             self.refused(small, StoreError, rf"^{run}: another process is training this run: wait for it or end it$")
 
     def test_a_place_that_cannot_be_written(self, small: SmallStudy) -> None:

@@ -1,11 +1,6 @@
 """The embedded engine as the workflow sees it."""
 
-import fcntl
-import math
-import os
-import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +8,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from acpo.cells import Cell, resolve
-from acpo.config import BuiltModel, ConfigError, Study, TinyEngine, digest
+from acpo.cells import Cell
+from acpo.config import BuiltModel, ConfigError, Study, TinyEngine
 from acpo.engines import Engine, TrainingJob
+from acpo.engines.runs import complete, exclusive, fingerprint
 from acpo.engines.tiny.checkpoint import WEIGHTS_FILE, architecture_of, load_weights, save_policy
 from acpo.engines.tiny.model import Architecture, Model
 from acpo.engines.tiny.sampler import sample
@@ -24,9 +20,9 @@ from acpo.engines.tiny.trainer import Trainer
 from acpo.engines.tiny.vocabulary import Vocabulary
 from acpo.methods import method_objective
 from acpo.progress import Progress
-from acpo.provenance import Clock, code_hash, file_hash, training_modules
-from acpo.results import CheckpointInfo, RunRecord, metrics_schema
-from acpo.store import StoreError, atomic_directory, write_json, write_table
+from acpo.provenance import Clock, file_hash
+from acpo.results import CheckpointInfo, metrics_schema
+from acpo.store import atomic_directory, write_table
 from acpo.streams import uniforms
 from acpo.tasks import load_task
 from acpo.tasks.base import EmbeddedTask, Problem
@@ -37,28 +33,7 @@ class TinyEngineRunner(Engine):
 
     def make_base(self, job: TrainingJob) -> None:
         """See `Engine.make_base`: supervised training on demonstrations."""
-        clock = Clock()
-        _one_thread()
-        suite = job.study.suites[job.cell.suite]
-        model = job.study.models[suite.model]
-        assert isinstance(suite.engine, TinyEngine)
-        if not isinstance(model, BuiltModel):
-            raise ConfigError(f"suites.{job.cell.suite}.model: the embedded engine runs models with `source: built`")
-        task = embedded_task(suite.task)
-        vocabulary = Vocabulary.of(task)
-        positions = suite.training.max_prompt_tokens + suite.training.max_response_tokens
-        sizes = Architecture.of(model, len(vocabulary), positions)
-        _check_prompts(job, vocabulary)
-        with _exclusive(job.run_directory), Progress(str(job.cell), model.supervised.steps) as progress:
-            weights = train_on_demonstrations(
-                model, sizes, task, job.problems, job.study.root_seed, suite.engine.length_buckets, progress
-            )
-            template = job.run_directory / "template"
-            with atomic_directory(template) as temporary:
-                write_template(temporary, sizes, vocabulary)
-            sha256 = save_policy(job.run_directory / "last", weights, template)
-            checkpoint = CheckpointInfo(path="last", rollout=0, weights_sha256=sha256, validation=None)
-            _complete(job, clock, {"last": checkpoint}, 0, 0, 0)
+        make_built_model(job)
 
     def train(self, job: TrainingJob) -> None:
         """See `Engine.train`."""
@@ -75,8 +50,8 @@ class TinyEngineRunner(Engine):
         sizes, weights = architecture_of(job.base_directory), load_weights(job.base_directory)
         base_hash = {f"base/{WEIGHTS_FILE}": file_hash(job.base_directory / WEIGHTS_FILE)}
         job = replace(job, data_hashes=job.data_hashes | base_hash)
-        with _exclusive(job.run_directory):
-            trainer = Trainer(job, task, objective, sizes, weights, _fingerprint(job))
+        with exclusive(job.run_directory):
+            trainer = Trainer(job, task, objective, sizes, weights, fingerprint(job))
             if not trainer.rollouts:
                 raise ConfigError(
                     f"suites.{job.cell.suite}.training: {len(job.problems)} training problems are less than one rollout"
@@ -99,7 +74,7 @@ class TinyEngineRunner(Engine):
                     validation=state.best_validation,
                 ),
             }
-            _complete(job, clock, checkpoints, state.rollout, state.update, state.response_tokens)
+            complete(job, clock, checkpoints, state.rollout, state.update, state.response_tokens)
 
     def sample(
         self,
@@ -145,6 +120,36 @@ class TinyEngineRunner(Engine):
         )
 
 
+def make_built_model(job: TrainingJob) -> None:
+    """Make a suite's base model with `source: built`: supervised training on demonstrations, in any engine's suite.
+
+    Args:
+        job: The base cell's run.
+
+    Raises:
+        ConfigError: the suite's model is a published one, or its data are not those of its task.
+    """
+    clock = Clock()
+    _one_thread()
+    suite = job.study.suites[job.cell.suite]
+    model = job.study.models[suite.model]
+    if not isinstance(model, BuiltModel):
+        raise ConfigError(f"suites.{job.cell.suite}.model: the embedded engine runs models with `source: built`")
+    task = embedded_task(suite.task)
+    vocabulary = Vocabulary.of(task)
+    positions = suite.training.max_prompt_tokens + suite.training.max_response_tokens
+    sizes = Architecture.of(model, len(vocabulary), positions)
+    _check_prompts(job, vocabulary)
+    with exclusive(job.run_directory), Progress(str(job.cell), model.supervised.steps) as progress:
+        weights = train_on_demonstrations(model, sizes, task, job.problems, job.study.root_seed, progress)
+        template = job.run_directory / "template"
+        with atomic_directory(template) as temporary:
+            write_template(temporary, sizes, vocabulary)
+        sha256 = save_policy(job.run_directory / "last", weights, template)
+        checkpoint = CheckpointInfo(path="last", rollout=0, weights_sha256=sha256, validation=None)
+        complete(job, clock, {"last": checkpoint}, 0, 0, 0)
+
+
 def embedded_task(name: str) -> EmbeddedTask:
     """Return a task that the embedded engine can run.
 
@@ -162,30 +167,6 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-@contextmanager
-def _exclusive(directory: Path) -> Iterator[None]:
-    """Hold a run directory for this process alone; the lock goes with the process, however it ends.
-
-    What a killed process left half-written is removed, and so is the completion file of an earlier run.
-    """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(directory / "lock", os.O_CREAT | os.O_RDWR, 0o644)
-    except OSError as error:
-        raise StoreError(f"cannot write in {directory}: {error.strerror}") from error
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise StoreError(f"{directory}: another process is training this run: wait for it or end it") from error
-        (directory / "run.json").unlink(missing_ok=True)
-        for leftover in [*directory.glob(".*.tmp"), *directory.glob("*/.*.tmp")]:
-            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-        yield
-    finally:
-        os.close(descriptor)
-
-
 def _check_prompts(job: TrainingJob, vocabulary: Vocabulary) -> None:
     """Refuse prompts that the trainer cannot batch or that its model has no positions for."""
     limit = job.study.suites[job.cell.suite].training.max_prompt_tokens
@@ -199,38 +180,6 @@ def _check_prompts(job: TrainingJob, vocabulary: Vocabulary) -> None:
             f"suites.{job.cell.suite}.training.max_prompt_tokens: prompts have {min(lengths)} to {max(lengths)} "
             f"tokens, the limit is {limit}, and the embedded engine needs them equally long"
         )
-
-
-def _fingerprint(job: TrainingJob) -> str:
-    """Hash all that a resumed run must share with the one that was killed."""
-    content = {
-        "configuration": resolve(job.study, job.cell),
-        "seed": job.seed,
-        "code": code_hash(training_modules(job.study, job.cell)),
-        "data": job.data_hashes,
-        "measured": job.measured,
-    }
-    return digest(content)
-
-
-def _complete(
-    job: TrainingJob,
-    clock: Clock,
-    checkpoints: dict[str, CheckpointInfo],
-    rollouts: int,
-    updates: int,
-    tokens: int,
-) -> None:
-    modules = training_modules(job.study, job.cell)
-    if any(not math.isfinite(value) for value in job.measured.values()):
-        raise StoreError(f"{job.cell}: a measured parameter is not a number: {job.measured}")
-    record = RunRecord(
-        cell=str(job.cell), seed=job.seed, rollouts=rollouts, updates=updates, response_tokens=tokens,
-        checkpoints=checkpoints, measured_parameters=job.measured,
-        provenance=clock.provenance(resolve(job.study, job.cell), modules, job.data_hashes),
-    )  # fmt: skip
-    write_json(job.run_directory / "run.json", record)
-    shutil.rmtree(job.run_directory / "states", ignore_errors=True)
 
 
 ENGINE = TinyEngineRunner()

@@ -14,6 +14,9 @@ from acpo.progress import Progress
 from acpo.streams import stream, stream_seed
 from acpo.tasks.base import EmbeddedTask, Problem
 
+LENGTH_BUCKETS = 4
+"""How demonstrations are grouped by length for scoring; it decides the order of sums, and so the bits."""
+
 
 def train_on_demonstrations(
     model: BuiltModel,
@@ -21,7 +24,6 @@ def train_on_demonstrations(
     task: EmbeddedTask,
     problems: Sequence[Problem],
     root_seed: int,
-    buckets: int,
     progress: Progress,
 ) -> Weights:
     """Train a model from nothing on demonstrations drawn afresh at each step.
@@ -32,7 +34,6 @@ def train_on_demonstrations(
         task: Writes the demonstrations.
         problems: The training problems.
         root_seed: Root of the streams `initial weights` and `demonstrations`.
-        buckets: Length buckets for scoring.
         progress: Where to report.
 
     Returns:
@@ -53,7 +54,7 @@ def train_on_demonstrations(
         width = int(lengths.max())
         responses = torch.tensor([answer + [0] * (width - len(answer)) for answer in answers])
         prompt = torch.tensor([prompts[i] for i in chosen])
-        log_prob, _ = token_scores(Model.of(weights, sizes), prompt, responses, lengths, 1.0, buckets)
+        log_prob, _ = token_scores(Model.of(weights, sizes), prompt, responses, lengths, 1.0, LENGTH_BUCKETS)
         loss = -log_prob.sum() / token_mask(lengths, width).sum()
         optimizer.zero_grad()
         loss.backward()

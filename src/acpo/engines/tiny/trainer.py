@@ -11,6 +11,7 @@ import torch
 
 from acpo.config import Regime, TinyEngine, Training
 from acpo.engines import EngineError, TrainingJob
+from acpo.engines.runs import STATES
 from acpo.engines.tiny.checkpoint import TrainingState, load_newest_state, save_state
 from acpo.engines.tiny.event_log import EventLog
 from acpo.engines.tiny.model import Architecture, Weights
@@ -73,7 +74,7 @@ class Trainer:
         Returns:
             The final state, with the weights of the last and the best rollout and all metrics.
         """
-        states = self.job.run_directory / "states"
+        states = self.job.run_directory / STATES
         state, warnings = load_newest_state(states, self.fingerprint)
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)

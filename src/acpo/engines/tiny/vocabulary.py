@@ -60,19 +60,22 @@ class Vocabulary:
         return " ".join(self.words[token] for token in tokens)
 
     def save_tokenizer(self, directory: Path) -> None:
-        """Write the vocabulary as a fast tokenizer that `AutoTokenizer` loads."""
+        """Write the vocabulary as a fast tokenizer that `AutoTokenizer` loads.
+
+        An end word is part of the response that it ends, but a tokenizer's end token is left out of decoded text: here
+        it is the padding, and `generation_config.json` names the words that end a response.
+        """
         from tokenizers import Tokenizer, models, pre_tokenizers, processors
         from transformers import PreTrainedTokenizerFast
 
         backend = Tokenizer(models.WordLevel(self.ids, unk_token=PADDING))
         backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
         backend.post_processor = processors.TemplateProcessing(single=f"{START} $A", special_tokens=[(START, 1)])
-        end_word = min(self.end_words)
         tokenizer = PreTrainedTokenizerFast(
             tokenizer_object=backend,
             pad_token=PADDING,
             bos_token=START,
-            eos_token=end_word,
+            eos_token=PADDING,
             unk_token=PADDING,
         )
         tokenizer.save_pretrained(directory)
