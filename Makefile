@@ -1,13 +1,17 @@
-# make demo    set up .venv and run the default study
-# make test    set up .venv and run every check
-# make bench   time the engine and the workflow
+# make demo       set up .venv and run the default study
+# make test       set up .venv and run every check that needs nothing else
+# make test-verl  set up .venv-verl-cpu and run verl and vLLM with our losses on two CPU cores
+# make venv-gpu   set up .venv-gpu, where verl and vLLM run on GPUs
+# make bench      time the engine and the workflow
 
 PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3.13 python3))
 CORES ?= $(shell nproc)
 READY := .venv/.ready
 export OMP_NUM_THREADS = 1
 
-.PHONY: demo test venv lint types unit bench format schema clean
+ENGINES := verl-cpu gpu
+
+.PHONY: demo test test-verl venv $(ENGINES:%=venv-%) lint types unit bench format schema clean
 .DEFAULT_GOAL := demo
 
 demo: venv
@@ -18,17 +22,31 @@ test: lint types unit
 
 venv: $(READY)
 
-$(READY): envs/cpu/requirements.lock pyproject.toml
+define check_python
 	@command -v "$(PYTHON)" >/dev/null || \
 	  { echo "error: no Python at '$(PYTHON)': install Python 3.11 or newer, or make PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "error: $(PYTHON) is $$($(PYTHON) -V 2>&1), need 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  { echo "error: $(PYTHON) cannot make virtual environments: install its venv package (python3-venv)"; exit 1; }
+endef
+
+$(READY): envs/cpu/requirements.lock pyproject.toml
+	$(check_python)
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check -r envs/cpu/requirements.lock
 	.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $(READY)
+
+# The lock files of the engines' environments are complete: what they leave out of a package's dependencies is meant.
+$(ENGINES:%=venv-%): venv-%: .venv-%/.ready
+
+.venv-%/.ready: envs/%/requirements.lock pyproject.toml
+	$(check_python)
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/pip install --quiet --disable-pip-version-check --no-deps -r envs/$*/requirements.lock
+	.venv-$*/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	touch $@
 
 lint: venv
 	.venv/bin/ruff check .
@@ -40,6 +58,9 @@ types: venv
 
 unit: venv
 	.venv/bin/pytest --numprocesses $(CORES) --dist loadfile
+
+test-verl: venv-verl-cpu
+	.venv-verl-cpu/bin/python -m pytest -m verl tests/verl
 
 bench: venv
 	.venv/bin/snakemake --cores $(CORES) results/mini_base.json
@@ -55,4 +76,4 @@ schema: venv
 	.venv/bin/python scripts/export_schema.py docs/config.schema.json
 
 clean:
-	rm -rf .venv .snakemake .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv $(ENGINES:%=.venv-%) .snakemake .mypy_cache .pytest_cache .ruff_cache
