@@ -122,10 +122,11 @@ class BuiltModel(Strict):
 
 
 class HubModel(Strict):
-    """A published checkpoint."""
+    """A published checkpoint; `parameters` are counted for the estimate of disk."""
 
     source: Literal["hub"]
     label: str
+    parameters: PositiveInt
     repository: str
 
 
