@@ -58,10 +58,13 @@ wildcard_constraints:
 
 
 onstart:
+    from acpo.engines.verl.check import check_batches
     from acpo.methods import check_methods
 
     try:
         check_methods(STUDY)
+        for suite in STUDY.grid.suites:
+            check_batches(STUDY, suite)
     except ConfigError as error:
         raise WorkflowError(str(error)) from error
     write_json(Path(STUDY_FILE), STUDY)

@@ -47,6 +47,11 @@ def _faults(study: Study, name: str, suite: Suite) -> Iterator[str]:
             f"{where}.engine.tensor_parallel: {engine.tensor_parallel} does not divide the {ranks_per_node(suite)} "
             "processes of a node (resources.gpus, 1 on a CPU): choose a divisor"
         )
+    if engine.rollout == "transformers" and engine.tensor_parallel != 1:
+        yield (
+            f"{where}.engine.tensor_parallel: {engine.tensor_parallel}, but rollouts by transformers run on one "
+            "process each: set 1, or engine.rollout: vllm"
+        )
     if training.validation_every % training.checkpoint_every:
         yield (
             f"{where}.training.checkpoint_every: {training.checkpoint_every} does not divide validation_every "
