@@ -68,6 +68,7 @@ def complete(
     rollouts: int,
     updates: int,
     tokens: int,
+    device: str = "cpu",
 ) -> None:
     """Write `run.json`, which says that a run is finished, and remove the states that it could resume from.
 
@@ -78,6 +79,7 @@ def complete(
         rollouts: How many rollouts it made in all.
         updates: How many updates.
         tokens: How many response tokens.
+        device: Where it ran.
 
     Raises:
         StoreError: a measured parameter is not a number, or the file cannot be written.
@@ -88,7 +90,7 @@ def complete(
     record = RunRecord(
         cell=str(job.cell), seed=job.seed, rollouts=rollouts, updates=updates, response_tokens=tokens,
         checkpoints=checkpoints, measured_parameters=job.measured,
-        provenance=clock.provenance(resolve(job.study, job.cell), modules, job.data_hashes),
+        provenance=clock.provenance(resolve(job.study, job.cell), modules, job.data_hashes, device),
     )  # fmt: skip
     write_json(job.run_directory / "run.json", record)
     shutil.rmtree(job.run_directory / STATES, ignore_errors=True)

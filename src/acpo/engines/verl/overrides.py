@@ -13,6 +13,7 @@ from typing import Any
 from acpo.config import Regime, Study, Suite, VerlEngine
 from acpo.data.prompts import chat_template
 from acpo.engines import TrainingJob
+from acpo.engines.runs import STATES
 from acpo.streams import stream_seed
 from acpo.tasks import load_task
 
@@ -129,12 +130,18 @@ def hydra_value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        return value if BARE_WORD.fullmatch(value) else "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        return value if BARE_WORD.fullmatch(value) else _quoted(value)
     if isinstance(value, Mapping):
         return "{" + ",".join(f"{key}:{hydra_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(hydra_value, value)) + "]"
     return repr(value)
+
+
+def _quoted(text: str) -> str:
+    """Quote a text: only before a quote do hydra's backslashes escape; `${` would begin a reference."""
+    escaped = re.sub(r"(\\*)('|$)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text)
+    return "'" + escaped.replace("${", "\\${") + "'"
 
 
 def _suite(job: TrainingJob) -> Suite:
@@ -249,7 +256,7 @@ def _trainer(job: TrainingJob) -> Settings:
         "trainer.val_before_train": True,
         "trainer.test_freq": training.validation_every,
         "trainer.save_freq": training.checkpoint_every,
-        "trainer.default_local_dir": str(job.run_directory.resolve() / "checkpoints"),
+        "trainer.default_local_dir": str(job.run_directory.resolve() / STATES),
         "trainer.max_actor_ckpt_to_keep": engine.kept_checkpoints,
         "trainer.resume_mode": "auto",
     }

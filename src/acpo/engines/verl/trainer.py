@@ -13,11 +13,14 @@ from transformers import GenerationConfig
 from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
 from verl.utils.seqlen_balancing import calculate_workload, get_seqlen_balanced_partitions
 
+from acpo.engines import EngineError
+from acpo.engines.verl.checkpoints import STOP_FILE, keep_best, keep_newest
 from acpo.engines.verl.records import (
     RolloutFacts,
     ValidationFacts,
     forget_after,
     has_validation,
+    read_validation,
     write_rollout,
     write_validation,
 )
@@ -32,6 +35,8 @@ class RecordingTrainer(PPOTrainerSync):  # type: ignore[misc]
     def __init__(self, config: DictConfig) -> None:
         super().__init__(config)
         self._records = Path(config.actor_rollout_ref.actor.policy_loss.record_directory)
+        self._states = Path(config.trainer.default_local_dir)
+        self.total_training_steps: int
         self._order: dict[str, int] = {}
         self._resumed = True
 
@@ -39,6 +44,19 @@ class RecordingTrainer(PPOTrainerSync):  # type: ignore[misc]
         """See verl: validation before this is that of the policy that training starts from."""
         super().on_train_begin()
         self._resumed = False
+
+    def on_validate_end(self) -> None:
+        """See verl: the best model so far is kept from the rotation of checkpoints."""
+        super().on_validate_end()
+        keep_best(self._states, read_validation(self._records))
+
+    def on_step_end(self) -> None:
+        """See verl: a request to stop ends training after this step, with a checkpoint of it."""
+        super().on_step_end()
+        if (self._states.parent / STOP_FILE).exists() and self.global_steps < self.total_training_steps:
+            if self.global_steps % self.config.trainer.save_freq:
+                self._save_checkpoint()
+            self.total_training_steps = self.global_steps
 
     def step(self, metrics: dict[str, Any], timing_raw: dict[str, float]) -> KVBatchMeta:
         """Make a rollout and its updates, and record its facts before a checkpoint can contain it."""
@@ -63,6 +81,10 @@ class RecordingTrainer(PPOTrainerSync):  # type: ignore[misc]
         super()._load_checkpoint()
         forget_after(self._records, self.global_steps)
 
+    def _save_checkpoint(self) -> None:
+        super()._save_checkpoint()
+        keep_newest(self._states, self.config.trainer.max_actor_ckpt_to_keep)
+
     def _submit_batch_to_rollout(self, batch: TensorDict) -> int:
         self._order = {uid: place for place, uid in enumerate(batch["uid"])}
         return int(super()._submit_batch_to_rollout(batch))
@@ -72,6 +94,12 @@ class RecordingTrainer(PPOTrainerSync):  # type: ignore[misc]
 
         verl leaves them in the order in which sampling ended, short ones first, and deals out the rollout as a whole.
         """
+        expected = self.config.data.train_batch_size * self.config.actor_rollout_ref.rollout.n
+        if len(batch) != expected:
+            raise EngineError(
+                f"rollout {self.global_steps}: {len(batch)} responses of {expected}: sampling or grading failed for "
+                "the others, see the errors above"
+            )
         batch = super()._balance_batch(batch, metrics, **options)
         batch.reorder(sorted(range(len(batch)), key=lambda row: self._place(batch.keys[row])))
         ranks = max(self.actor_rollout_wg._dispatch_info["actor"]) + 1
@@ -101,7 +129,7 @@ class RecordingTrainer(PPOTrainerSync):  # type: ignore[misc]
         accuracy = float(correct / sum(expected_acc_counts.values()))
         if not (self._resumed and has_validation(self._records, self.global_steps)):
             write_validation(self._records, ValidationFacts(rollout=self.global_steps, validation=accuracy))
-        return super()._val_metrics_update(
+        return super()._val_metrics_update(  # type: ignore[no-any-return]
             data_sources, sample_uids, reward_extra_infos_dict, sample_turns, expected_acc_counts=expected_acc_counts
         )
 
