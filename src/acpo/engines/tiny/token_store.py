@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
-import torch
 
 from acpo.engines.tiny.rollout import Rollout
+from acpo.engines.token_table import token_rows
 from acpo.objectives import TokenBatch
 from acpo.results import TOKEN_SCHEMA
 from acpo.store import write_table
@@ -33,32 +33,20 @@ def write_tokens(
     """
     samples = len(rollout.reward) // len(rollout.problems)
     questions = [problem.id for problem in rollout.problems]
-    first_sample = torch.tensor(_occurrences(questions)) * samples
+    first_sample = [count * samples for count in _occurrences(questions)]
     frames = []
     for update, rows, batches in updates:
-        mask = torch.cat([batch.mask for batch in batches])
-        row, position = mask.nonzero().T
-        response = row + rows.start
-        columns = {
-            name: torch.cat([getattr(batch, name) for batch in batches]).detach()[row, position].numpy()
-            for name in ("old_log_prob", "log_prob", "entropy")
-        }
-        frames.append(
-            pd.DataFrame(
-                {
-                    "run": run,
-                    "rollout": number,
-                    "update": update,
-                    "question": [questions[i] for i in (response // samples).tolist()],
-                    "sample": (first_sample[response // samples] + response % samples).numpy(),
-                    "position": position.numpy(),
-                    "token": rollout.responses.tokens[response, position].numpy(),
-                    **columns,
-                    "advantage": rollout.advantage[response].numpy(),
-                    "mask": True,
-                }
+        start = rows.start
+        for batch in batches:
+            part = range(start, start + len(batch.mask))
+            start = part.stop
+            frame = token_rows(
+                batch,
+                rollout.responses.tokens[part.start : part.stop],
+                [questions[i // samples] for i in part],
+                [first_sample[i // samples] + i % samples for i in part],
             )
-        )
+            frames.append(frame.assign(run=run, rollout=number, update=update))
     write_table(path, pd.concat(frames, ignore_index=True), TOKEN_SCHEMA)
 
 
