@@ -28,6 +28,7 @@ REWARD = "pkg://acpo.engines.verl.reward"
 SEED_LIMIT = 2**31  # vLLM seeds NumPy, which takes 32 bits, with the seed plus the number of the replica
 CPU_SLOTS = 8  # Ray gives each of verl's processes one; on a CPU they mostly wait for each other
 BARE_WORD = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_/][\w./-]*", re.IGNORECASE | re.ASCII)
+VLLM_ON_A_CPU = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 DTYPES = {"bf16": "bfloat16", "fp32": "float32"}
 
 ACTOR = "actor_rollout_ref.actor"
@@ -72,29 +73,17 @@ def command(job: TrainingJob, python: str = sys.executable) -> list[str]:
 
 
 def environment(job: TrainingJob) -> dict[str, str]:
-    """Return the variables that the command adds to the environment.
-
-    verl's file logger empties the file that it is given, so each start of a run gets the next number.
-    """
-    suite, run = _suite(job), job.run_directory.resolve()
-    engine = engine_of(suite)
+    """Return the variables that the command adds to the environment."""
+    engine = engine_of(_suite(job))
     modules = [CPU_PLATFORM, PLUGIN] if engine.device == "cpu" else [PLUGIN]
-    logs = run / "verl_log"
-    taken = [int(path.stem) for path in logs.glob("*.jsonl") if path.stem.isdecimal()]
-    variables = {
-        "VERL_USE_EXTERNAL_MODULES": ",".join(modules),
-        "VERL_FILE_LOGGER_PATH": str(logs / f"{max(taken, default=0) + 1:04d}.jsonl"),
-        "HYDRA_FULL_ERROR": "1",
-    }
+    variables = {"VERL_USE_EXTERNAL_MODULES": ",".join(modules), "HYDRA_FULL_ERROR": "1"}
     if "tensorboard" in engine.loggers:
-        variables["TENSORBOARD_DIR"] = str(run / "tensorboard")
+        variables["TENSORBOARD_DIR"] = str(job.run_directory.resolve() / "tensorboard")
     if engine.device == "cpu":
-        variables |= {
-            "OMP_NUM_THREADS": "1",
-            "VERL_ENGINE_DEVICE": "cuda",
-        }  # verl has FSDP engines for cuda and npu only
+        variables["OMP_NUM_THREADS"] = "1"
+        variables["VERL_ENGINE_DEVICE"] = "cuda"  # verl has FSDP engines for cuda and npu only
         if engine.rollout == "vllm":
-            variables |= {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+            variables |= VLLM_ON_A_CPU
     return variables
 
 
@@ -247,7 +236,7 @@ def _trainer(job: TrainingJob) -> Settings:
     return {
         "trainer.project_name": "acpo",
         "trainer.experiment_name": f"{job.cell}_seed{job.seed}",
-        "trainer.logger": ["console", "file", *engine.loggers],
+        "trainer.logger": ["console", *engine.loggers],
         "trainer.device": engine.device,
         "trainer.nnodes": suite.resources.nodes,
         "trainer.n_gpus_per_node": ranks_per_node(suite),

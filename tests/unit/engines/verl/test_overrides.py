@@ -94,7 +94,7 @@ def test_each_change_of_the_study_changes_its_setting(shipped: Study, tmp_path: 
         f"{ROLLOUT}.tensor_model_parallel_size": 2,
         f"{ACTOR}.fsdp_config.param_offload": False,
         f"{ACTOR}.fsdp_config.optimizer_offload": False,
-        "trainer.logger": ["console", "file", "wandb"],
+        "trainer.logger": ["console", "wandb"],
         "trainer.n_gpus_per_node": 2,
         "trainer.nnodes": 3,
         f"{ROLLOUT}.val_kwargs.n": 5,
@@ -157,13 +157,12 @@ def test_one_node_has_a_ray_cluster_of_its_own(shipped: Study, tmp_path: Path) -
     assert not [key for key in verl_settings(several) if "ray_init" in key]
 
 
-def test_each_start_logs_to_a_file_of_its_own(shipped: Study, tmp_path: Path) -> None:
-    job = verl_job(shipped, "orz_dapo_offp", tmp_path)
-    first = Path(environment(job)["VERL_FILE_LOGGER_PATH"])
-    assert environment(job)["VERL_FILE_LOGGER_PATH"] == str(first)
-    first.parent.mkdir(parents=True)
-    first.touch()
-    assert [Path(environment(job)["VERL_FILE_LOGGER_PATH"]).name, first.name] == ["0002.jsonl", "0001.jsonl"]
+def test_the_plug_in_is_loaded_and_on_a_cpu_its_platform_first(shipped: Study, tmp_path: Path) -> None:
+    key = "VERL_USE_EXTERNAL_MODULES"
+    assert environment(verl_job(shipped, "orz_dapo_offp", tmp_path))[key] == "acpo.engines.verl.plugin"
+    cpu = environment(verl_job(shipped, "mini_vllm_dapo_offp", tmp_path))
+    assert cpu[key] == "acpo.engines.verl.cpu,acpo.engines.verl.plugin"
+    assert cpu["TENSORBOARD_DIR"] == str(tmp_path / "runs" / "mini_vllm_dapo_offp" / "seed0" / "tensorboard")
 
 
 def test_what_is_shown_is_what_runs(shipped: Study, tmp_path: Path) -> None:
