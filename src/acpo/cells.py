@@ -84,7 +84,7 @@ def resolve(study: Study, cell: Cell) -> dict[str, Any]:
         "root_seed": study.root_seed,
         "task": suite.task,
         "train_split": suite.train_split,
-        "model": study.models[suite.model].model_dump(mode="json", exclude={"label", "parameters"}),
+        "model": study.models[suite.model].model_dump(mode="json", exclude={"label", "files", "parameters"}),
         "engine": suite.engine.decisive(),
         "longest": [suite.training.max_prompt_tokens, suite.training.max_response_tokens],
     }

@@ -122,12 +122,18 @@ class BuiltModel(Strict):
 
 
 class HubModel(Strict):
-    """A published checkpoint; `parameters` are counted for the estimate of disk."""
+    """A published checkpoint: its repository, the commit, and the sha256 of files by name, where they are known.
+
+    Without a commit the newest at the first fetch is taken, which every manifest and record then says. `parameters`
+    are counted for the estimate of disk.
+    """
 
     source: Literal["hub"]
     label: str
     parameters: PositiveInt
-    repository: str
+    repository: Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")]
+    revision: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")] | None
+    files: dict[str, Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]] = {}
 
 
 class EngineSection(Strict):

@@ -32,7 +32,9 @@ def test_slurm_profile_plans_the_paper_suites_without_slurm() -> None:
     done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, env=environment(), timeout=120)
     assert done.returncode == 0, done.stderr
     jobs = planned(done.stdout)
-    assert (jobs["train_policy"], jobs["make_base"], jobs["score_cell"]) == (4 * 6 * 2 * 3, 4, 4 * 13)
+    assert (jobs["train_policy"], jobs["link_base"], jobs["score_cell"]) == (4 * 6 * 2 * 3, 4, 4 * 13)
+    assert jobs["fetch_model"] == 3
+    assert "make_base" not in jobs
     assert jobs["format_dataset"] == 2 + 2 + 7  # countdown, hitab, and math with six benchmarks
     assert "slurm_partition=gpu" in done.stdout
     assert "results/mini" not in done.stdout

@@ -1,5 +1,24 @@
 """Base models and training runs. A run's directory is no output: a killed run finds its checkpoints again."""
 
+from acpo.config import HubModel
+
+
+localrules:
+    fetch_model,
+    link_base,
+
+
+PUBLISHED = {
+    name: model for name, model in STUDY.models.items() if isinstance(model, HubModel)
+}
+LINKED = [name for name, suite in STUDY.suites.items() if suite.model in PUBLISHED]
+NONE = "(?!)"
+
+
+def published_identity(name: str) -> list[str | None]:
+    """Return what makes a published model another one; a new label or a hash that has become known does not."""
+    return [PUBLISHED[name].repository, PUBLISHED[name].revision]
+
 
 def base_data(wildcards) -> str:
     """Return what a suite's base model is made from."""
@@ -43,6 +62,43 @@ def training_identity(name: str) -> str:
     return f"{digest(resolve(STUDY, cell))}-{code_hash(training_modules(STUDY, cell))}"
 
 
+# The network is used here and in fetch_dataset alone, on the machine that runs Snakemake.
+rule fetch_model:
+    output:
+        "results/models/{model}/manifest.json",
+    log:
+        "results/logs/models/{model}.log",
+    benchmark:
+        "results/logs/models/{model}.tsv"
+    wildcard_constraints:
+        model="|".join(PUBLISHED) or NONE,
+    params:
+        identity=lambda wildcards: published_identity(wildcards.model),
+    shell:
+        "{PYTHON} {SCRIPTS}/fetch_model.py --config {STUDY_FILE} --model {wildcards.model} "
+        "--output $(dirname {output}) {FROM_MIRROR} 2>&1 | tee {log}"
+
+
+rule link_base:
+    input:
+        lambda wildcards: f"results/models/{STUDY.suites[wildcards.suite].model}/manifest.json",
+    output:
+        "results/runs/{suite}_base/seed0/run.json",
+    log:
+        "results/logs/{suite}_base/seed0/train.log",
+    benchmark:
+        "results/logs/{suite}_base/seed0/train.tsv"
+    wildcard_constraints:
+        suite="|".join(LINKED) or NONE,
+    params:
+        identity=lambda wildcards: published_identity(
+            STUDY.suites[wildcards.suite].model
+        ),
+    shell:
+        "{PYTHON} {SCRIPTS}/link_base.py --config {STUDY_FILE} --cell {wildcards.suite}_base "
+        "--model-directory $(dirname {input}) --run-directory $(dirname {output}) 2>&1 | tee {log}"
+
+
 rule make_base:
     input:
         base_data,
@@ -52,6 +108,8 @@ rule make_base:
         "results/logs/{suite}_base/seed0/train.log",
     benchmark:
         "results/logs/{suite}_base/seed0/train.tsv"
+    wildcard_constraints:
+        suite="|".join(sorted(set(STUDY.suites) - set(LINKED))) or NONE,
     resources:
         mem_mb=lambda wildcards: STUDY.suites[wildcards.suite].resources.memory_mb,
     params:
