@@ -103,8 +103,7 @@ def training_modules(study: Study, cell: Cell) -> list[str]:
 def sampling_modules(study: Study, cell: Cell) -> list[str]:
     """List the modules whose code decides a cell's samples (see `training_modules`).
 
-    verl's engine finds its samplers by name and not by import: a change of theirs samples again, but trains nothing
-    again.
+    verl's engine finds its samplers by name, not by import: a change of one samples again, but trains nothing again.
     """
     engine = study.suites[cell.suite].engine
     if engine.name == "tiny":

@@ -22,13 +22,13 @@ PUZZLES = {"train": ("train", 16), "dev": ("train", 16), "test": ("test", 12)}
 """Which puzzles stand in for each split: so few that the small model knows them, and is rewarded, in seconds."""
 
 
-def small_values() -> dict[str, Any]:
-    """Return config.yaml with small numbers: 4 rollouts of 2 updates (nonp), 2 of 4 updates (offp)."""
+def small_values(**sizes: int) -> dict[str, Any]:
+    """Return config.yaml with small numbers: 4 rollouts of 2 updates (nonp), 2 of 4 updates (offp); model `sizes`."""
     # Through JSON, so that no two sections share an object.
     values = json.loads(json.dumps(yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))))
     values["seeds"] = [0]
     model = values["models"]["mini_decoder"]
-    model |= {"hidden_size": 32, "feed_forward_size": 48}
+    model |= {"hidden_size": 32, "feed_forward_size": 48} | sizes
     model["supervised"] |= {"steps": 350, "batch_size": 32, "warmup_steps": 20, "learning_rate": 0.01}
     suite = values["suites"]["mini"]
     suite["training"] |= {"prompts": 32, "group_size": 4, "validation_every": 2, "checkpoint_every": 1}
@@ -99,10 +99,10 @@ class SmallStudy:
         ]  # fmt: skip
 
 
-def make_small_study(root: Path) -> SmallStudy:
-    """Write the configuration and the data sets, and train the base model."""
+def make_small_study(root: Path, **sizes: int) -> SmallStudy:
+    """Write the configuration and the data sets, and train the base model, with other `sizes` if given."""
     small = SmallStudy(root)
-    small.config.write_text(yaml.safe_dump(small_values()))
+    small.config.write_text(yaml.safe_dump(small_values(**sizes)))
     task = load_task("countdown_mini")
     for split, (source, count) in PUZZLES.items():
         problems = list(task.problems(source, 0, {}))[:count]

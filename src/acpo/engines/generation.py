@@ -114,3 +114,6 @@ class TransformersGenerator(Generator):
         del self._model
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
+
+
+GENERATOR = TransformersGenerator

@@ -1,5 +1,6 @@
 """Sampling a benchmark in chunks of questions; a finished chunk is kept, so that a killed job goes on from there."""
 
+import importlib
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -127,13 +128,10 @@ def open_generator(checkpoint: Path, engine: VerlEngine, settings: SamplingSetti
             f"engine.tensor_parallel: sampling needs {wanted} GPUs, this machine has {there}: run on one that has "
             "them, or set engine.device to cpu for a model that a CPU can run"
         )
-    if engine.rollout == "vllm":
-        from acpo.engines.vllm import VllmGenerator
-
-        return VllmGenerator(checkpoint, engine, settings)
-    from acpo.engines.generation import TransformersGenerator
-
-    return TransformersGenerator(checkpoint, engine, settings)
+    # Found by name and not by import: a change of a sampler must sample again, but train nothing again.
+    module = importlib.import_module(f"acpo.engines.{'vllm' if engine.rollout == 'vllm' else 'generation'}")
+    generator: Generator = module.GENERATOR(checkpoint, engine, settings)
+    return generator
 
 
 class BenchmarkSampler:

@@ -7,11 +7,12 @@ from typing import Any
 
 from acpo.config import VerlEngine
 from acpo.engines import EngineError
+from acpo.engines.orphans import leave_no_orphans
 from acpo.engines.sampling import Completion, Generator, Request, SamplingSettings
 from acpo.engines.verl.overrides import DTYPES
 from acpo.streams import stream_seed
 
-QUIET = {"VLLM_LOGGING_LEVEL": "WARNING", "VLLM_NO_USAGE_STATS": "1"}
+ALWAYS = {"VLLM_LOGGING_LEVEL": "WARNING", "VLLM_NO_USAGE_STATS": "1", "VLLM_WORKER_MULTIPROC_METHOD": "spawn"}
 ON_A_CPU = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 
 
@@ -28,8 +29,9 @@ def open_model(checkpoint: Path, engine: VerlEngine, longest: int) -> Any:
     Raises:
         EngineError: vLLM does not start; its own message is above.
     """
-    for name, value in (QUIET | ON_A_CPU if engine.device == "cpu" else QUIET).items():
+    for name, value in (ALWAYS | ON_A_CPU if engine.device == "cpu" else ALWAYS).items():
         os.environ.setdefault(name, value)
+    leave_no_orphans()
     from vllm import LLM
 
     try:
@@ -81,3 +83,6 @@ class VllmGenerator(Generator):
         """See `Generator.close`: the engine process ends, and the device's memory is free again."""
         self._model.llm_engine.engine_core.shutdown()
         del self._model
+
+
+GENERATOR = VllmGenerator
