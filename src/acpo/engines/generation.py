@@ -22,14 +22,14 @@ from acpo.streams import stream
 class InverseSampler(LogitsProcessor):
     """Chooses each row's next token by the row's own uniform numbers, and keeps the log-probability that it had."""
 
-    def __init__(self, temperature: float, draws: Tensor):
-        """Take the temperature and uniform `draws` (rows, longest response)."""
+    def __init__(self, temperature: Tensor, draws: Tensor):
+        """Take `temperature` (rows,) and uniform `draws` (rows, longest response)."""
         self._temperature, self._draws = temperature, draws
         self.log_probs: list[Tensor] = []
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:  # noqa: ARG002
         """Return scores (rows, vocabulary) that leave only the chosen token."""
-        log_probs = torch.log_softmax(scores.float() / self._temperature, -1)
+        log_probs = torch.log_softmax(scores.float() / self._temperature[:, None], -1)
         cumulative = log_probs.double().exp().cumsum(-1)
         draw = self._draws[:, len(self.log_probs), None] * cumulative[:, -1:]
         chosen = torch.searchsorted(cumulative, draw, right=True).clamp_max(scores.shape[1] - 1)
@@ -50,7 +50,7 @@ def generate(
     model: Any,
     prompts: Sequence[Sequence[int]],
     draws: np.ndarray,
-    temperature: float,
+    temperature: Sequence[float],
     end_tokens: frozenset[int],
 ) -> list[Drawn]:
     """Draw one response to each prompt by inverting its cumulative distribution.
@@ -59,13 +59,13 @@ def generate(
         model: A causal language model of transformers.
         prompts: Token ids of each prompt; shorter ones are padded on the left.
         draws: (prompts, most response tokens) uniform numbers in [0, 1).
-        temperature: Divides the logits.
+        temperature: Divides the logits, for each prompt.
         end_tokens: Tokens that end a response; the one that does is part of it.
     """
     device, width, padding = model.device, max(map(len, prompts)), min(end_tokens)
     padded = [[padding] * (width - len(prompt)) + list(prompt) for prompt in prompts]
     mask = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts]
-    sampler = InverseSampler(temperature, torch.from_numpy(draws).to(device))
+    sampler = InverseSampler(torch.tensor(temperature, device=device), torch.from_numpy(draws).to(device))
     settings = GenerationConfig(
         do_sample=False, max_new_tokens=draws.shape[1], eos_token_id=sorted(end_tokens), pad_token_id=padding
     )
@@ -103,7 +103,7 @@ class TransformersGenerator(Generator):
             draws = np.stack([stream(*requests[number].stream).random(limit) for number in numbers])
             drawn = generate(
                 self._model, [requests[number].prompt for number in numbers], draws,
-                self._settings.temperature, self._settings.end_tokens,
+                [self._settings.temperature] * len(numbers), self._settings.end_tokens,
             )  # fmt: skip
             made.update(zip(numbers, drawn, strict=True))
         tokens = [made[number].tokens for number in range(len(requests))]

@@ -76,7 +76,8 @@ class VllmGenerator(Generator):
             output = answer.outputs[0]
             if output.finish_reason not in ("stop", "length"):
                 raise EngineError(f"question {request.question!r}: vLLM ended with {output.finish_reason!r}")
-            made.append(Completion(list(output.token_ids), output.finish_reason == "stop"))
+            # Of an end token that is the last one allowed, vLLM says "length".
+            made.append(Completion(list(output.token_ids), output.token_ids[-1] in settings.end_tokens))
         return made
 
     def close(self) -> None:

@@ -93,7 +93,7 @@ class TestGenerate:
         embedded = Model.of(load_weights(small_base.base), architecture_of(small_base.base))
         wanted = sample(embedded, prompts, 1, draws, 0.8, vocabulary.end_tokens, 64)
         model = AutoModelForCausalLM.from_pretrained(small_base.base)
-        made = generate(model, prompts, draws, 0.8, vocabulary.end_tokens)
+        made = generate(model, prompts, draws, [0.8] * len(prompts), vocabulary.end_tokens)
         for row, response in enumerate(made):
             length = int(wanted.lengths[row])
             assert response.tokens == wanted.tokens[row, :length].tolist()
@@ -105,9 +105,9 @@ class TestGenerate:
         prompts = vocabulary.encode_prompts(["2 5 9 to 19 >", "3 to 5 >", "to >"])
         draws = uniforms((3, 20), 5, "padding")
         model = AutoModelForCausalLM.from_pretrained(small_base.base)
-        together = generate(model, prompts, draws, 1.0, vocabulary.end_tokens)
-        for row, prompt in enumerate(prompts):
-            alone = generate(model, [prompt], draws[row : row + 1], 1.0, vocabulary.end_tokens)[0]
+        together = generate(model, prompts, draws, [1.0, 0.7, 1.3], vocabulary.end_tokens)
+        for row, (prompt, heat) in enumerate(zip(prompts, [1.0, 0.7, 1.3], strict=True)):
+            alone = generate(model, [prompt], draws[row : row + 1], [heat], vocabulary.end_tokens)[0]
             assert together[row].tokens == alone.tokens
             assert together[row].log_probs == pytest.approx(alone.log_probs, abs=5e-5)
 

@@ -16,13 +16,16 @@ import numpy as np
 import ray
 import torch
 from torch import Tensor
-from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig, LogitsProcessor, LogitsProcessorList
+from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
 from verl.plugin.platform import get_platform
 from verl.workers.rollout import base, replica
 
+from acpo.engines.generation import generate
+from acpo.engines.verl.overrides import PLUGIN
 from acpo.streams import stream
 
 NAME = "transformers"
+MODULES = "VERL_USE_EXTERNAL_MODULES"
 SECONDS_TO_GATHER = 0.05
 
 
@@ -33,64 +36,28 @@ class Request:
     prompt: tuple[int, ...]
     temperature: float
     limit: int
-    stream: tuple[str | int, ...]
+    stream: tuple[Any, ...]
 
 
-class InverseSampler(LogitsProcessor):  # type: ignore[misc]
-    """Chooses each row's next token by the row's own uniform numbers, and keeps the log-probability that it had."""
-
-    def __init__(self, temperature: Tensor, draws: Tensor):
-        """Take `temperature` (rows,) and uniform `draws` (rows, longest response)."""
-        self._temperature, self._draws = temperature, draws
-        self.log_probs: list[Tensor] = []
-
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:  # noqa: ARG002
-        """Return scores (rows, vocabulary) that leave only the chosen token."""
-        log_probs = torch.log_softmax(scores.float() / self._temperature[:, None], -1)
-        cumulative = log_probs.double().exp().cumsum(-1)
-        draw = self._draws[:, len(self.log_probs), None] * cumulative[:, -1:]
-        chosen = torch.searchsorted(cumulative, draw, right=True).clamp_max(scores.shape[1] - 1)
-        self.log_probs.append(log_probs.gather(1, chosen)[:, 0])
-        return torch.full_like(scores, -torch.inf).scatter(1, chosen, 0.0)
-
-
-@torch.no_grad()
-def generate(
-    model: Any, requests: list[Request], end_tokens: set[int], padding: int
-) -> list[tuple[list[int], list[float]]]:
+def respond(model: Any, requests: list[Request], end_tokens: frozenset[int]) -> list[tuple[list[int], list[float]]]:
     """Make the responses of a batch.
 
     Args:
         model: A causal language model of transformers.
         requests: What to answer.
         end_tokens: Tokens that end a response; the one that does is part of it.
-        padding: Token that fills up shorter rows.
 
     Returns:
         Tokens and their log-probabilities at the request's temperature, for each request.
     """
-    device, width = model.device, max(len(request.prompt) for request in requests)
-    limit = max(request.limit for request in requests)
-    prompts = [[padding] * (width - len(request.prompt)) + list(request.prompt) for request in requests]
-    mask = [[0] * (width - len(request.prompt)) + [1] * len(request.prompt) for request in requests]
-    draws = np.stack([stream(*request.stream).random(limit) for request in requests])
-    sampler = InverseSampler(
-        torch.tensor([request.temperature for request in requests], device=device), torch.tensor(draws, device=device)
-    )
-    settings = GenerationConfig(
-        do_sample=False, max_new_tokens=limit, eos_token_id=sorted(end_tokens) or None, pad_token_id=padding
-    )
-    tokens = model.generate(
-        input_ids=torch.tensor(prompts, device=device), attention_mask=torch.tensor(mask, device=device),
-        generation_config=settings, logits_processor=LogitsProcessorList([sampler]),
-    )[:, width:].tolist()  # fmt: skip
-    log_probs = torch.stack(sampler.log_probs, 1).tolist()
-    made = []
-    for row, request in enumerate(requests):
-        ends = [place + 1 for place, token in enumerate(tokens[row]) if token in end_tokens]
-        length = min([*ends, request.limit, len(tokens[row])])
-        made.append((tokens[row][:length], log_probs[row][:length]))
-    return made
+    longest = max(request.limit for request in requests)
+    draws = np.stack([stream(*request.stream).random(longest) for request in requests])
+    heats = [request.temperature for request in requests]
+    made = generate(model, [request.prompt for request in requests], draws, heats, end_tokens)
+    return [
+        (drawn.tokens[: request.limit], drawn.log_probs[: request.limit])
+        for drawn, request in zip(made, requests, strict=True)
+    ]
 
 
 @dataclass
@@ -114,8 +81,7 @@ class TransformersServer:
         self._model.to(get_platform().device_name).eval()
         settings = GenerationConfig.from_pretrained(path)
         ends = settings.eos_token_id
-        self._end_tokens = set(ends) if isinstance(ends, list) else {ends} - {None}
-        self._padding = settings.pad_token_id or 0
+        self._end_tokens = frozenset(ends if isinstance(ends, list) else [ends])
         self._steps = 0
         self._asked: Counter[tuple[int, ...]] = Counter()
         self._waiting: list[_Waiting] = []
@@ -162,7 +128,7 @@ class TransformersServer:
             batch, self._waiting = self._waiting[:size], self._waiting[size:]
             requests = [waiting.request for waiting in batch]
             try:
-                answers = await asyncio.to_thread(generate, self._model, requests, self._end_tokens, self._padding)
+                answers = await asyncio.to_thread(respond, self._model, requests, self._end_tokens)
             except Exception as error:
                 for waiting in batch:
                     waiting.answer.set_exception(error)
@@ -185,7 +151,10 @@ class TransformersReplica(replica.RolloutReplica):  # type: ignore[misc]
         if self.world_size != 1:
             raise ValueError("rollouts by transformers run on one rank: set tensor_parallel to 1")
         node = await self.workers[0].__ray_call__.remote(lambda _: ray.get_runtime_context().get_node_id())
+        modules = os.environ.get(MODULES, "").split(",")
+        lighter = {MODULES: ",".join(module for module in modules if module != PLUGIN)}
         server = ray.remote(TransformersServer).options(
+            runtime_env={"env_vars": lighter},
             scheduling_strategy=ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node, soft=False),
             name=_server_name(self.replica_rank), max_concurrency=self.max_concurrency,
         ).remote(self.config, self.model_config, self.replica_rank)  # fmt: skip
