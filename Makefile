@@ -45,6 +45,8 @@ $(ENGINES:%=venv-%): venv-%: .venv-%/.ready
 	$(check_python)
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/pip install --quiet --disable-pip-version-check --no-deps -r envs/$*/requirements.lock
+	[ ! -f envs/$*/built.lock ] || \
+	  .venv-$*/bin/pip install --disable-pip-version-check --no-deps --no-build-isolation -r envs/$*/built.lock
 	.venv-$*/bin/pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
 

@@ -100,24 +100,21 @@ def check_run(job: TrainingJob) -> None:
     check_with_verl(job)
 
 
-def check_pins(name: str, lock: Path | None = None) -> None:
-    """Compare what is installed with an environment's lock file.
+def check_pins(name: str, environments: Path = CLONE / "envs") -> None:
+    """Compare what is installed with an environment's lock files.
 
     Args:
         name: The environment, a folder of `envs/`.
-        lock: The file, where it is another one.
+        environments: Where those folders lie.
 
     Raises:
         ConfigError: a package is missing or has another version; gives the command that installs the right one.
     """
-    lock = lock or CLONE / "envs" / name / "requirements.lock"
-    try:
-        lines = lock.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise ConfigError(
-            f"{lock}: cannot be read ({error.strerror}): engine.environment names a folder of envs/"
-        ) from error
-    pins = [line.strip().partition("==") for line in lines if line.strip() and not line.startswith("#")]
+    locks = sorted((environments / name).glob("*.lock"))
+    if not locks:
+        raise ConfigError(f"{environments / name}: no lock file: engine.environment names a folder of envs/")
+    lines = [line.strip() for lock in locks for line in lock.read_text(encoding="utf-8").splitlines()]
+    pins = [line.partition("==") for line in lines if line and not line.startswith("#")]
     wrong = [
         (package, version, found) for package, _, version in pins if (found := _installed(package)) != _release(version)
     ]
@@ -126,7 +123,7 @@ def check_pins(name: str, lock: Path | None = None) -> None:
         more = f" (and {len(wrong) - SHOWN} more)" if len(wrong) > SHOWN else ""
         pinned = " ".join(f"{package}=={version}" for package, version, _ in wrong[:SHOWN])
         command = f"make -B venv-{name} in {CLONE}" if more else f"{sys.executable} -m pip install --no-deps {pinned}"
-        raise ConfigError(f"{lock}: {named}{more}. Run: {command}")
+        raise ConfigError(f"{environments / name}: {named}{more}. Run: {command}")
 
 
 def _release(version: str) -> str:

@@ -80,10 +80,10 @@ def test_other_engines_pass(shipped: Study) -> None:
     check_batches(Study.model_validate(values), "mini")
 
 
-def lock_file(directory: Path, text: str) -> Path:
-    path = directory / "requirements.lock"
-    path.write_text(text)
-    return path
+def lock_file(root: Path, text: str) -> Path:
+    (root / "here").mkdir()
+    (root / "here" / "requirements.lock").write_text(text)
+    return root
 
 
 def test_installed_pins_pass(tmp_path: Path) -> None:
@@ -97,26 +97,25 @@ def test_a_builds_name_is_no_other_version(tmp_path: Path) -> None:
 
 
 def test_a_wrong_and_a_missing_package_are_named_with_the_command(tmp_path: Path) -> None:
-    lock = lock_file(tmp_path, "numpy==0.0.1\nno-such-package==2.0\n")
+    lock_file(tmp_path, "numpy==0.0.1\n")
+    (tmp_path / "here" / "built.lock").write_text("no-such-package==2.0\n")
     with pytest.raises(ConfigError) as caught:
-        check_pins("here", lock)
+        check_pins("here", tmp_path)
     installed = importlib.metadata.version("numpy")
     assert str(caught.value) == (
-        f"{lock}: numpy is {installed}, needs 0.0.1; no-such-package is absent, needs 2.0. "
-        f"Run: {sys.executable} -m pip install --no-deps numpy==0.0.1 no-such-package==2.0"
+        f"{tmp_path}/here: no-such-package is absent, needs 2.0; numpy is {installed}, needs 0.0.1. "
+        f"Run: {sys.executable} -m pip install --no-deps no-such-package==2.0 numpy==0.0.1"
     )
 
 
 def test_many_wrong_packages_mean_another_environment(tmp_path: Path) -> None:
-    lock = lock_file(tmp_path, "".join(f"no-such-package-{i}==1\n" for i in range(9)))
+    lock_file(tmp_path, "".join(f"no-such-package-{i}==1\n" for i in range(9)))
     with pytest.raises(ConfigError, match=rf"\(and 4 more\)\. Run: make -B venv-here in {CLONE}$"):
-        check_pins("here", lock)
+        check_pins("here", tmp_path)
 
 
 def test_an_unknown_environment() -> None:
-    with pytest.raises(
-        ConfigError, match=r"envs/nowhere/requirements\.lock: cannot be read .* names a folder of envs/"
-    ):
+    with pytest.raises(ConfigError, match=r"envs/nowhere: no lock file: engine\.environment names a folder of envs/"):
         check_pins("nowhere")
 
 
