@@ -2,6 +2,7 @@
 
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from objective_cases import (
     RELEASED,
     evaluate,
     every_method,
+    every_variant,
     from_probabilities,
     from_ratios,
     paper,
@@ -48,6 +50,15 @@ def test_an_unknown_method_names_the_nearest(name, nearest):
     for call in (lambda: make_objective(name, {}), lambda: parameters_model(name)):
         with pytest.raises(ValueError, match=rf"unknown objective '{name}': did you mean '{nearest}'"):
             call()
+
+
+@every_variant
+def test_statistics_need_the_policy_where_the_method_says_so(name, change):
+    objective, batch = paper(name, **change), random_batch(1)
+    other = replace(batch, log_prob=batch.log_prob - 0.3, entropy=batch.entropy + 0.1)
+    one, two = objective.statistics(batch), objective.statistics(other)
+    same = torch.equal(one.sums, two.sums) and torch.equal(one.values, two.values)
+    assert same is not objective.statistic_needs_policy
 
 
 @every_method
