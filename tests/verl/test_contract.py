@@ -77,6 +77,7 @@ CONTRACT = {
     "verl.trainer.ppo.v1.trainer_sync.PPOTrainerSync.step": "metrics timing_raw",
     "verl.utils.config.omega_conf_to_dataclass": "config",
     "verl.utils.config.validate_config": "config use_reference_policy use_critic",
+    "verl.utils.device.get_device_id": "",
     "verl.utils.distributed.initialize_global_process_group_ray": "timeout_second backend",
     "verl.utils.seqlen_balancing.calculate_workload": "seqlen_list",
     "verl.utils.seqlen_balancing.get_seqlen_balanced_partitions": "seqlen_list k_partitions equal_size",
