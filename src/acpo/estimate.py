@@ -13,6 +13,7 @@ from rich.filesize import decimal
 
 from acpo.cells import Cell, cell_seeds
 from acpo.config import BuiltModel, HubModel, Study, Suite, VerlEngine
+from acpo.engines.verl.checkpoints import KEPT_BEST
 from acpo.results import RunRecord
 from acpo.store import read_json, read_table
 from acpo.tasks import load_task
@@ -21,6 +22,8 @@ from acpo.tasks.base import EmbeddedTask
 WEIGHT_BYTES = {"bf16": 2, "fp32": 4}
 STATE_BYTES = 12
 """Bytes of a parameter in a training checkpoint: the weight and AdamW's two moments, float32."""
+BEST_BYTES = 4
+"""Bytes of a parameter in a best model that is kept beside verl's checkpoints: the weight, float32."""
 TOKEN_BYTES = 18
 """Bytes of a row of a token store at most: three float32 that do not compress, the token, its place."""
 
@@ -68,7 +71,9 @@ def cell_cost(study: Study, cell: Cell, results: Path, seeds: Sequence[int] | No
     tokens, disk_basis = _token_store_bytes(study, cell, results)
     weights = parameter_count(study, suite)
     policies = 2 * weights * _weight_bytes(suite)  # last and best
-    states = weights * STATE_BYTES * (suite.engine.kept_checkpoints if isinstance(suite.engine, VerlEngine) else 1)
+    states = weights * STATE_BYTES
+    if isinstance(suite.engine, VerlEngine):
+        states = weights * (STATE_BYTES * suite.engine.kept_checkpoints + BEST_BYTES * KEPT_BEST)
     return Cost(
         name=str(cell),
         runs=runs,

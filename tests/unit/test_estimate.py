@@ -45,8 +45,8 @@ def test_a_paper_cell_is_declared(shipped: Study, tmp_path: Path) -> None:
     # last and best in bf16; one token store of 256 x 10 responses of 3,072 tokens of 18 bytes
     policies, tokens = 2 * 2 * 7_615_616_512, 256 * 10 * 3072 * 18
     assert cost.kept_bytes == 3 * (policies + tokens)
-    # two checkpoints of weights and two moments in float32
-    assert cost.running_bytes == policies + tokens + 2 * 12 * 7_615_616_512
+    # two checkpoints of weights and two moments, and two best models, in float32
+    assert cost.running_bytes == policies + tokens + (2 * 12 + 2 * 4) * 7_615_616_512
 
 
 def test_several_nodes_multiply(shipped: Study, tmp_path: Path) -> None:
