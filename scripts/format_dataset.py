@@ -5,21 +5,22 @@ from pathlib import Path
 from acpo.cli import keyed_path, parser, run
 from acpo.config import Study, load_study
 from acpo.data.format import Plan, format_split
+from acpo.tasks import load_task
+from acpo.tasks.base import EmbeddedTask
 
 
 def prompt_budget(study: Study, task: str, split: str) -> int | None:
-    """Return the most tokens that a prompt may have in the suites that use a split and bring their own tokenizer.
+    """Return the most tokens that a prompt may have in the suites that use a split.
 
-    The embedded engine checks its own prompts: they are words of a vocabulary that it makes.
+    An embedded task has none: its prompts are words of its own vocabulary, which the engines count exactly.
     """
+    if isinstance(load_task(task), EmbeddedTask):
+        return None
     budgets = [
         suite.training.max_prompt_tokens
         for suite in study.suites.values()
-        if suite.engine.name != "tiny"
-        and (
-            (suite.task == task and split in (suite.train_split, suite.validation.split))
-            or any((each.task, each.split) == (task, split) for each in suite.benchmarks.values())
-        )
+        if (suite.task == task and split in (suite.train_split, suite.validation.split))
+        or any((each.task, each.split) == (task, split) for each in suite.benchmarks.values())
     ]
     return max(budgets, default=None)
 

@@ -9,6 +9,9 @@ import pytest
 import yaml
 from small_study import ROOT, SmallStudy, script
 
+from acpo.data.format import DataManifest
+from acpo.store import read_json
+
 Capture = pytest.CaptureFixture[str]
 Fails = Callable[..., str]
 
@@ -156,6 +159,9 @@ class TestOtherScripts:
         assert told.startswith(f"cannot write {small.root}/file/x.parquet: ")
         done = call(monkeypatch, capsys, "format_dataset", *common, "--task", "countdown_mini", "--split", "test")
         assert done == (0, f"{output}: 512 problems\n", "")
+        # verl's suites use the split too, but no estimate of tokens is made where words are counted
+        manifest = read_json(output.with_suffix(".manifest.json"), DataManifest)
+        assert (manifest.longest_prompt, manifest.notes) == (None, {})
 
     def test_the_chain_from_samples_to_scores(
         self, small: SmallStudy, monkeypatch: pytest.MonkeyPatch, capsys: Capture
