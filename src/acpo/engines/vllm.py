@@ -55,7 +55,8 @@ class VllmGenerator(Generator):
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
         """See `Generator.generate`.
 
-        Each call starts with an empty prefix cache: a resumed job computes what an undisturbed one would.
+        Each call starts with an empty prefix cache: a resumed job computes what an undisturbed one would. The
+        tokenizer's end token ends nothing unless it is one of the end tokens.
         """
         from vllm import SamplingParams
 
@@ -63,7 +64,7 @@ class VllmGenerator(Generator):
         parameters = [
             SamplingParams(
                 n=1, seed=stream_seed(*request.stream), temperature=settings.temperature, detokenize=False,
-                max_tokens=settings.max_response_tokens, stop_token_ids=sorted(settings.end_tokens),
+                max_tokens=settings.max_response_tokens, stop_token_ids=sorted(settings.end_tokens), ignore_eos=True,
             )
             for request in requests
         ]  # fmt: skip

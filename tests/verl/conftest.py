@@ -1,0 +1,6 @@
+"""Tests of the verl environment share the small study of the unit tests."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
