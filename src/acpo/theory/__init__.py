@@ -1,0 +1,1 @@
+"""What the paper derives, as code: pure numpy and scipy, every function with its equation."""
