@@ -14,6 +14,7 @@ include: "workflow/rules/train.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/estimate.smk"
+include: "workflow/rules/theory.smk"
 
 
 localrules:

@@ -44,7 +44,7 @@ def _shade(axes: Axes, part: pd.DataFrame, vertical: str) -> None:
     # Ties (m = 3 near on-policy) stay on the white side: a shade says that high-probability tokens lead.
     axes.contourf(x, y, z, levels=[-1.01, -1e-9, 1.01], colors=[_tint(), "white"], hatches=[HATCH, None])
     if (z < -1e-9).any():
-        axes.contour(x, y, z, levels=[-1e-9], colors="black", linewidths=1.4)
+        axes.contour(x, y, z, levels=[-1e-9], colors="black", linewidths=1.4, linestyles="solid")
     axes.set_xscale("log")
 
 

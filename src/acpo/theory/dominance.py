@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -110,10 +111,9 @@ def reversals(difference: Callable[[Array], Array], low: float, high: float, poi
     if not np.isfinite(values).all():
         raise ValueError(f"D is not finite at kappa = {np.exp(grid[~np.isfinite(values)][0]):g}")
     (kept,) = np.nonzero(values)
-    ends = zip(kept[:-1], kept[1:], strict=True)
     return [
         float(np.exp(brentq(lambda x: float(difference(np.exp(np.array([x])))[0]), grid[i], grid[j], xtol=1e-11)))
-        for i, j in ends
+        for i, j in pairwise(kept)
         if values[i] * values[j] < 0
     ]
 

@@ -142,7 +142,9 @@ def gaussian_trust_factor(sigma: ArrayLike, clip_low: float, clip_high: float) -
     series, coefficient = np.zeros_like(s), 1 / _ROOT_2PI
     for n in range(_SERIES_TERMS):
         even, odd = 2 * n + 2, 2 * n + 3
-        series = series + coefficient * ((b**even - a**even) / (even * np.where(short, s, 1.0)) + (b**odd - a**odd) / odd)
+        series = series + coefficient * (
+            (b**even - a**even) / (even * np.where(short, s, 1.0)) + (b**odd - a**odd) / odd
+        )
         coefficient /= -2 * (n + 1)
     return np.where(short, series, closed)
 

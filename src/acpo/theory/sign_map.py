@@ -3,19 +3,21 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import Literal
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from acpo.results import Record
+from acpo.results import Provenance, Record
 from acpo.theory.dominance import Group, Population, dominance, group_gradients, power_coupling, reversals
 from acpo.theory.expected_gradient import lognormal_factor
 
 CLIP_WIDTHS = ((0.2, 0.2), (0.28, 0.2), (0.3, 0.2), (0.2, 0.25))
 """(eps_h, eps_l): App. C.2.7; DAPO's own; Table 3; and one with the lower width larger."""
-EXPONENTS = np.linspace(0, 3, 31)
-CORRELATIONS = np.geomspace(0.02, 1, 18)
+EXPONENTS = np.linspace(0, 3, 16)
+CORRELATIONS = np.geomspace(0.02, 1, 31)
 KAPPAS = np.geomspace(1e-2, 1e3, 101)
 SEARCH = (1e-3, 1e4, 1400)
 LISTED_EXPONENTS = (0.0, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5)
@@ -26,6 +28,11 @@ GROUPS = {
 }
 MAPPED = "[0, 0.2] against [0.8, 1)"
 TIE = 1e-12
+SIGN_SCHEMA = pa.schema(
+    [(name, pa.float64()) for name in ("clip_high", "clip_low", "correlation", "exponent", "kappa")]
+    + [(name, pa.float64()) for name in ("low", "high", "difference")]
+    + [("sign", pa.int8())]
+)
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,14 @@ class Reversal(Record):
     correlation: float
     searched: tuple[float, float]
     crossings: list[float]
+
+
+class Reversals(Record):
+    """`results/theory/reversals.json`."""
+
+    schema_version: Literal[1] = 1
+    reversals: list[Reversal]
+    provenance: Provenance
 
 
 def sign_map() -> pd.DataFrame:

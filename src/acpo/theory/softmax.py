@@ -75,7 +75,7 @@ def shape_factor(probabilities: ArrayLike) -> Array:
 
 
 def ratio_variance(probabilities: ArrayLike, noise: float) -> Array:
-    """Return Var(rho_k | pi) to leading order, (sigma_y/T)^2 [(1 - pi_k)^2 + sum of the others' squares] (Eq. 19, 21)."""
+    """Return Var(rho_k | pi) to leading order: noise^2 [(1 - pi_k)^2 + sum of the others' squares] (Eq. 19, 21)."""
     return noise**2 * (rest_mass(probabilities) ** 2 + rest_squares(probabilities))
 
 
