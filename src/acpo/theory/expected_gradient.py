@@ -120,8 +120,8 @@ def _both_above(edge: Array, shift: Array, r: float) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         parts = owens_t(h, (k / h - r) / root) + owens_t(k, (h / k - r) / root)
     opposite = (h * k < 0) | ((h * k == 0) & (h + k < 0))
-    # Owen's T with h = 0 depends on the limit of its second argument only through the sign of k.
-    parts = np.where(h == 0, np.sign(k) / 4 + owens_t(k, -r / root), parts)
+    # At h = 0 the first T has an infinite second argument: it is a quarter with the sign of k.
+    parts = np.where(h == 0, np.where(k < 0, -0.25, 0.25) + owens_t(k, -r / root), parts)
     return (ndtr(h) + ndtr(k)) / 2 - parts - opposite / 2
 
 

@@ -9,7 +9,7 @@ from acpo.theory.entropy import entropy_bounds
 from acpo.theory.statement import Statement
 
 Array = NDArray[np.float64]
-VOCABULARIES = (2, 5, 50, 500)
+VOCABULARIES = (2, 5, 50, 200)
 DRAWS = 20_000
 NOISES = (0.1, 0.01, 0.001)
 Z_LIMIT = 5.0
