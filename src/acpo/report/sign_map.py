@@ -58,8 +58,8 @@ def _caption(widths: Sequence[tuple[float, float]]) -> str:
         "Sign of D, the mean of E[G|π] over tokens with π in [0, 0.2] minus that over [0.8, 1), uniform densities, "
         f"log-normal ratio with σ = κ(1 − π), clip widths (ε_h, ε_l) = {pairs}. Top: coupling μ = (1 − π)^−m without "
         "noise; m = 0 is the paper's representative setup. Bottom: constant μ with coupling noise, by the correlation "
-        "of advantage and log-ratio; 1 is the paper's noiseless limit. Black line: D = 0. D compares signed means: with noise "
-        "it is negative almost only where the mean of the low-probability tokens is itself below zero."
+        "of advantage and log-ratio; 1 is the paper's noiseless limit. Black line: D = 0. D compares signed means: "
+        "with noise it is negative almost only where the mean of the low-probability tokens is itself below zero."
     )
 
 
