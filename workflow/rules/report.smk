@@ -46,6 +46,7 @@ rule make_table:
 rule plot_figure:
     input:
         GRID_RUNS,
+        TOKEN_PROBES,
     output:
         expand(
             "results/figures/{{figure}}_{shown}.{kind}",
@@ -68,6 +69,7 @@ rule make_report:
     input:
         GRID_CELLS,
         GRID_RUNS,
+        TOKEN_PROBES,
     output:
         "results/report.html",
     log:

@@ -29,7 +29,7 @@ def fixed_widths(clip_low: float, clip_high: float) -> ClipRule:
     return ClipRule(f"fixed widths, lower {clip_low:g}, upper {clip_high:g}", find)
 
 
-def objective_rule(objective: Objective, label: str) -> ClipRule:
+def objective_rule(objective: Objective, method: str) -> ClipRule:
     """Return the rule of a configured method: its own code on the tokens of each update as one mini-batch.
 
     Where a method pools a statistic over micro-batches, this takes the whole update instead.
@@ -41,7 +41,7 @@ def objective_rule(objective: Objective, label: str) -> ClipRule:
             clipped[rows] = _clipped(objective, tokens.iloc[rows])
         return clipped
 
-    return ClipRule(f"the {label} objective", find)
+    return ClipRule(f"the objective of {method}", find)
 
 
 @torch.no_grad()

@@ -34,6 +34,10 @@ class PowerLaw:
     standard_error: float
     r_squared: float
 
+    def predict(self, distances: Sequence[Array]) -> Array:
+        """Return the variance of each bin, the mean of the law over its tokens' 1 - pi."""
+        return self.coefficient * np.array([np.mean(distance**self.exponent) for distance in distances])
+
     @property
     def estimate(self) -> Estimate:
         """The exponent with 1.96 standard errors to either side."""
@@ -65,14 +69,16 @@ def fit_exponent(tokens: pd.DataFrame) -> ExponentFit:
     inside = [distances[b] for b in used]
     law = fit_power_law(inside, spread, weight)
     centres = fit_power_law([np.array([1 - (b + 0.5) / BINS]) for b in used], spread, weight)
-    places = {b: _power_mean(distances[b], law.exponent) for b in used} if law else {}
-    scaled = spread / np.array([np.mean(distance**2) for distance in inside])
+    squares = np.array([np.mean(distance**2) for distance in inside])
+    scaled = spread / squares
+    places = dict(zip(used, np.sqrt(squares).tolist(), strict=True))
+    fitted = dict(zip(used, law.predict(inside).tolist(), strict=True)) if law else {}
     # Eq. 50: the mean variance over tokens is kappa^2 times the mean of (1 - pi)^2.
     kappa_squared = float((weight * spread).sum() / sum(float((distance**2).sum()) for distance in inside))
     shape = mean_shape(tokens)
     band = None if shape is None else _band(shape)
     return ExponentFit(
-        bins=[_fit_bin(b, sizes[b], variances[b], places.get(b), notes[b]) for b in range(BINS)],
+        bins=_fit_bins(sizes, variances, notes, places, fitted),
         exponent=law.estimate if law else _NO_LAW,
         standard_error=law.standard_error if law else None,
         coefficient=law.coefficient if law else None,
@@ -119,11 +125,6 @@ def fit_power_law(distances: Sequence[Array], variance: Array, weight: Array) ->
     return PowerLaw(exponent, float(np.exp(log_coefficient)), float(np.sqrt(covariance[1, 1])), explained)
 
 
-def _power_mean(distance: Array, exponent: float) -> float:
-    largest = distance.max()
-    return float(largest * np.mean((distance / largest) ** exponent) ** (1 / exponent))
-
-
 def _band(shape: float) -> tuple[float, float]:
     low, high = sharp_band(0.0, 1.0, shape)
     return float(low), float(high)
@@ -141,18 +142,28 @@ def _why_not(ratio: Array, distance: Array) -> str:
     return "" if ratio.var() > 0 else "the ratio does not vary"
 
 
-def _fit_bin(number: int, tokens: int, variance: float | None, distance: float | None, note: str) -> FitBin:
-    return FitBin(
-        low=number / BINS, high=(number + 1) / BINS, tokens=tokens, variance=variance, distance=distance,
-        used=not note, note=note,
-    )  # fmt: skip
+def _fit_bins(
+    sizes: list[int],
+    variances: list[float | None],
+    notes: list[str],
+    places: dict[int, float],
+    fitted: dict[int, float],
+) -> list[FitBin]:
+    return [
+        FitBin(
+            low=b / BINS, high=(b + 1) / BINS, tokens=sizes[b], variance=variances[b], distance=places.get(b),
+            fitted=fitted.get(b), used=not notes[b], note=notes[b],
+        )
+        for b in range(BINS)
+    ]  # fmt: skip
 
 
 def _not_enough(sizes: list[int], variances: list[float | None], notes: list[str]) -> ExponentFit:
     usable = sum(not note for note in notes)
+    bins = _fit_bins(sizes, variances, notes, {}, {})
     missing = Estimate(value=None, note=f"not enough data: {usable} usable bins, the fit needs {MIN_BINS}")
     return ExponentFit(
-        bins=[_fit_bin(b, sizes[b], variances[b], None, notes[b]) for b in range(BINS)],
+        bins=bins,
         exponent=missing, standard_error=None, coefficient=None, r_squared=None, exponent_at_centres=missing,
         kappa_squared=None, mean_shape=None, band=None, spread=None, bins_in_band=None,
     )  # fmt: skip

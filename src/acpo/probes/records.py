@@ -51,7 +51,8 @@ class Dispersion(Record):
 class FitBin(Record):
     """One bin of the exponent's fit.
 
-    `distance` is its 1 - pi, the power mean of its tokens with the fitted exponent; `note` says why it is left out.
+    `distance` is the root mean square of its tokens' 1 - pi, `fitted` the variance that the law predicts, `note` why a
+    bin is left out.
     """
 
     low: float
@@ -59,6 +60,7 @@ class FitBin(Record):
     tokens: int
     variance: float | None
     distance: float | None
+    fitted: float | None
     used: bool
     note: str = ""
 

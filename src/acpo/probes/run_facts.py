@@ -64,7 +64,7 @@ def run_facts(study: Study, name: str, directory: Path) -> Facts:
             f"suites.{cell.suite}.token_store.rollouts, and train again"
         )
     objective = method_objective(study, cell.method, record.measured_parameters)
-    rule = objective_rule(objective, study.methods[cell.method].label)
+    rule = objective_rule(objective, cell.method)
     return Facts(
         f"{cell}/seed{record.seed}", tokens, rule, _vocabulary(directory / "last/config.json"),
         directory / "metrics.parquet",

@@ -7,6 +7,7 @@ import pandas as pd
 
 from acpo.cells import Cell, cell_seeds
 from acpo.config import ConfigError, Study, nearest
+from acpo.probes.records import TokenProbe
 from acpo.results import CellResult
 from acpo.store import StoreError, read_json, read_table
 
@@ -55,6 +56,20 @@ class Results:
     def rollouts(self, cell: Cell) -> dict[int, pd.DataFrame]:
         """Read the per-rollout log of a cell's finished seeds, by seed."""
         return self._read_logs(cell, "rollouts.parquet")
+
+    def token_probes(self, cell: Cell) -> dict[int, TokenProbe]:
+        """Read the token probes of a cell's seeds that have been made, by seed.
+
+        Raises:
+            StoreError: a file is damaged, or holds another run.
+        """
+        folder = self.root / "probes" / str(cell)
+        paths = {seed: folder / f"seed{seed}" / "tokens.json" for seed in cell_seeds(self.study, cell)}
+        probes = {seed: read_json(path, TokenProbe) for seed, path in paths.items() if path.exists()}
+        for seed, probe in probes.items():
+            if probe.name != f"{cell}/seed{seed}":
+                raise StoreError(f"{paths[seed]}: name: expected '{cell}/seed{seed}', found {probe.name!r}. Delete it")
+        return probes
 
     def log_gaps(self, suite: str, methods: Sequence[str]) -> list[str]:
         """List the grid's cells of some methods that lack finished runs, for a figure's caption."""

@@ -103,10 +103,11 @@ def draw_curves(
             axes.fill_between(curve.index, curve["low"], curve["high"], color=colour, alpha=0.13, lw=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=5, steps=[1, 2, 5, 10]))
     if all(curve.empty for curve in curves.values()):
-        _say_empty(axes)
+        say_empty(axes)
 
 
-def _say_empty(axes: Axes) -> None:
+def say_empty(axes: Axes) -> None:
+    """Say in a panel that there is nothing to draw."""
     axes.tick_params(bottom=False, labelbottom=False)
     axes.text(0.5, 0.5, "no data", ha="center", va="center", transform=axes.transAxes, color="#555555")
 
