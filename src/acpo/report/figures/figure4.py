@@ -29,9 +29,10 @@ def draw(results: Results, suite: str, methods: Sequence[str] | None = None) -> 
             f"Variance of the importance ratio on {label} in 20 bins of behavior probability, each at the root mean "
             "square of its 1 − π, all stored rollouts of a run together. Line: what the power law fitted in "
             "logarithms, weighted by tokens, gives for each bin; dashed: κ²(1 − π)² with κ² = mean Var(ρ) over mean "
-            "(1 − π)² (Eq. 50); shaded: the inner bounds of Eq. 25 around it, with the lower bound of the mean of S that the entropies give; all three for the "
-            f"smallest seed. Exponent ± standard error (R²; in brackets with bins at their centres): "
-            f"{grid.each(_exponents) or 'none'}." + gap_note(grid.gaps)
+            "(1 − π)² (Eq. 50); shaded: the inner bounds of Eq. 25 around it, with the lower bound of "
+            "the mean of S that the entropies give; all three for the smallest seed. Exponent ± standard "
+            f"error (R²; in brackets with bins at their centres): {grid.each(_exponents) or 'none'}."
+            + gap_note(grid.gaps)
         ),
         alt=f"Log-log scatter of ratio variance over one minus probability for {label}, with a fitted line and a band.",
         figure=grid.figure,
