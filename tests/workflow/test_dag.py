@@ -164,3 +164,19 @@ def test_every_rule_with_a_shell_has_a_log_and_a_benchmark() -> None:
         if "shell:" in rule:
             assert "log:" in rule, rule.split(":")[0]
             assert "benchmark:" in rule, rule.split(":")[0]
+
+
+def test_probes_are_planned_for_every_run_of_the_grid(snakemake: Snakemake) -> None:
+    done = snakemake("--cores", "2", "--dry-run", "probes", "--config", "seeds=[0, 1]", small=False)
+    assert done.returncode == 0, done.stderr
+    jobs = planned(done.stdout)
+    assert (jobs["probe_tokens"], jobs["train_policy"]) == (24, 24)
+    without = "suites={mini: {token_store: {rollouts: []}}}"
+    assert (
+        "probe_tokens" not in snakemake("--cores", "2", "--dry-run", "probes", "--config", without, small=False).stdout
+    )
+
+
+def test_the_theory_needs_no_run(snakemake: Snakemake) -> None:
+    done = snakemake("--cores", "2", "--dry-run", "theory", small=False)
+    assert planned(done.stdout) == {"check_theory": 1, "map_dominance": 1, "plot_sign_map": 1, "theory": 1}
