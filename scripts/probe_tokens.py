@@ -5,6 +5,7 @@ run that wrote it: --config, --cell and --run-directory.
 """
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,13 @@ def arguments() -> argparse.ArgumentParser:
     return made
 
 
+def hashes(paths: list[Path]) -> dict[str, str]:
+    """Hash files by their path below the directory that they share."""
+    places = [path.resolve() for path in paths]
+    shared = os.path.commonpath([place.parent for place in places])
+    return {str(place.relative_to(shared)): file_hash(place) for place in places}
+
+
 def main() -> None:
     """Read arguments, probe, write."""
     given = arguments().parse_args()
@@ -49,7 +57,8 @@ def main() -> None:
     dynamics = ClipDynamics(bins=[], note="no metrics given")
     if facts.metrics:
         dynamics = clip_dynamics(read_table(facts.metrics, METRICS))
-    inputs = {path.name: file_hash(path) for path in [*paths, *([facts.metrics] if facts.metrics else [])]}
+    modules = ["acpo.probes.tokens", "acpo.probes.clip_dynamics", *facts.modules]
+    inputs = hashes([*paths, facts.metrics] if facts.metrics else paths)
     setup: dict[str, Any] = {
         "root_seed": study.root_seed,
         "clip_rule": facts.rule.name if facts.rule else None,
@@ -57,7 +66,7 @@ def main() -> None:
     }
     probe = TokenProbe(
         name=facts.name, pooled=pooled, rollouts=rollouts, clip_dynamics=dynamics,
-        provenance=clock.provenance(setup, ["acpo.probes.tokens", "acpo.probes.clip_dynamics"], inputs),
+        provenance=clock.provenance(setup, modules, inputs),
     )  # fmt: skip
     write_json(given.output / "tokens.json", probe)
 

@@ -14,13 +14,17 @@ from acpo.store import StoreError, read_json
 
 @dataclass(frozen=True)
 class Facts:
-    """Where a probe's inputs are, and what is known beside them; None where it is not."""
+    """Where a probe's inputs are, and what is known beside them; None where it is not.
+
+    `modules` are those whose code decides what was clipped.
+    """
 
     name: str
     tokens: list[Path]
     rule: ClipRule | None
     vocabulary: int | None
     metrics: Path | None
+    modules: list[str]
 
 
 def given_facts(clip_low: float | None, clip_high: float | None, vocabulary: int | None, metrics: Path | None) -> Facts:
@@ -38,7 +42,7 @@ def given_facts(clip_low: float | None, clip_high: float | None, vocabulary: int
         if not (clip_low >= 0 and clip_high >= 0):
             raise ConfigError(f"--clip-low, --clip-high: expected widths of at least 0, got {clip_low} and {clip_high}")
         rule = fixed_widths(clip_low, clip_high)
-    return Facts("token store", [], rule, vocabulary, metrics)
+    return Facts("token store", [], rule, vocabulary, metrics, ["acpo.probes.clipping"])
 
 
 def run_facts(study: Study, name: str, directory: Path) -> Facts:
@@ -65,9 +69,10 @@ def run_facts(study: Study, name: str, directory: Path) -> Facts:
         )
     objective = method_objective(study, cell.method, record.measured_parameters)
     rule = objective_rule(objective, cell.method)
+    modules = ["acpo.probes.clipping", f"acpo.objectives.{study.methods[cell.method].objective}"]
     return Facts(
         f"{cell}/seed{record.seed}", tokens, rule, _vocabulary(directory / "last/config.json"),
-        directory / "metrics.parquet",
+        directory / "metrics.parquet", modules,
     )  # fmt: skip
 
 

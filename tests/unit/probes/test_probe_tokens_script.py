@@ -63,6 +63,8 @@ def test_a_run_says_the_rest_itself(small: SmallStudy, tmp_path: Path, capsys: p
     assert probe.pooled.entropy.bounds.vocabulary == json.loads((run / "last/config.json").read_text())["vocab_size"]
     assert (probe.pooled.entropy.bounds.below, probe.pooled.entropy.bounds.above) == (0, 0)
     assert list(probe.rollouts) == [1, 2]
+    stores = [f"tokens/rollout_{number:06d}.parquet" for number in (1, 2)]
+    assert list(probe.provenance.data_hashes) == [*stores, "metrics.parquet"]
     assert len(probe.clip_dynamics.bins) == 5
 
     metrics = pd.read_parquet(run / "metrics.parquet")

@@ -39,7 +39,7 @@ def draw(results: Results, suite: str, methods: Sequence[str] | None = None) -> 
 def _panel(axes: Axes, probes: Probes) -> None:
     found = probes[min(probes)].pooled.entropy
     for points, style, label in (
-        (found.kept_points, {"marker": ".", "color": "#8c8c8c", "markersize": 3}, "kept (drawn)"),
+        (found.kept_points, {"marker": ".", "color": "#b5b5b5", "markersize": 3.5}, "kept (drawn)"),
         (found.clipped_points, {"marker": "x", "color": COLOURS[1], "markersize": 5}, "clipped (drawn)"),
     ):
         if points:
