@@ -45,6 +45,29 @@ class PowerLaw:
         return Estimate(value=self.exponent, low=self.exponent - half, high=self.exponent + half)
 
 
+@dataclass(frozen=True)
+class BinTokens:
+    """The tokens of one probability bin: their 1 - pi and their ratio."""
+
+    number: int
+    distance: Array
+    ratio: Array
+
+    @property
+    def centre(self) -> float:
+        """1 - pi in the middle of the bin."""
+        return 1 - (self.number + 0.5) / BINS
+
+    @property
+    def note(self) -> str:
+        """Why the fit cannot use this bin; empty where it can."""
+        if len(self.ratio) < MIN_TOKENS:
+            return f"not enough data: {len(self.ratio)} tokens, the fit needs {MIN_TOKENS}"
+        if not self.distance.max() > 0:
+            return "all its tokens are certain"
+        return "" if self.ratio.var() > 0 else "the ratio does not vary"
+
+
 def fit_exponent(tokens: pd.DataFrame) -> ExponentFit:
     """Fit log Var(rho) = log c + exponent log(1 - pi) over `BINS` equal-width bins, weighted by tokens.
 
@@ -55,30 +78,23 @@ def fit_exponent(tokens: pd.DataFrame) -> ExponentFit:
     Args:
         tokens: From `read_tokens`.
     """
-    number = bin_numbers(tokens["probability"], BINS)
-    distances = [tokens["distance"].to_numpy()[number == b] for b in range(BINS)]
-    ratios = [tokens["ratio"].to_numpy()[number == b] for b in range(BINS)]
-    notes = [_why_not(ratio, distance) for ratio, distance in zip(ratios, distances, strict=True)]
-    used = [b for b in range(BINS) if not notes[b]]
-    sizes = [len(ratio) for ratio in ratios]
-    variances = [float(ratio.var()) if len(ratio) > 1 else None for ratio in ratios]
+    binned = _bin_tokens(tokens)
+    used = [each for each in binned if not each.note]
     if len(used) < MIN_BINS:
-        return _not_enough(sizes, variances, notes)
-    weight = np.array([sizes[b] for b in used], dtype=float)
-    spread = np.array([variances[b] for b in used], dtype=float)
-    inside = [distances[b] for b in used]
-    law = fit_power_law(inside, spread, weight)
-    centres = fit_power_law([np.array([1 - (b + 0.5) / BINS]) for b in used], spread, weight)
+        return _not_enough(binned, len(used))
+    weight = np.array([len(each.ratio) for each in used], dtype=float)
+    variance = np.array([each.ratio.var() for each in used])
+    inside = [each.distance for each in used]
+    law = fit_power_law(inside, variance, weight)
+    centres = fit_power_law([np.array([each.centre]) for each in used], variance, weight)
     squares = np.array([np.mean(distance**2) for distance in inside])
-    scaled = spread / squares
-    places = dict(zip(used, np.sqrt(squares).tolist(), strict=True))
-    fitted = dict(zip(used, law.predict(inside).tolist(), strict=True)) if law else {}
     # Eq. 50: the mean variance over tokens is kappa^2 times the mean of (1 - pi)^2.
-    kappa_squared = float((weight * spread).sum() / sum(float((distance**2).sum()) for distance in inside))
+    kappa_squared = float((weight * variance).sum() / (weight * squares).sum())
     shape = mean_shape(tokens)
     band = None if shape is None else _band(shape)
+    scaled = variance / squares
     return ExponentFit(
-        bins=_fit_bins(sizes, variances, notes, places, fitted),
+        bins=[_record(each, law) for each in binned],
         exponent=law.estimate if law else _NO_LAW,
         standard_error=law.standard_error if law else None,
         coefficient=law.coefficient if law else None,
@@ -134,38 +150,32 @@ def _count_inside(values: Array, band: tuple[float, float]) -> int:
     return int(((values >= band[0]) & (values <= band[1])).sum())
 
 
-def _why_not(ratio: Array, distance: Array) -> str:
-    if len(ratio) < MIN_TOKENS:
-        return f"not enough data: {len(ratio)} tokens, the fit needs {MIN_TOKENS}"
-    if not distance.max() > 0:
-        return "all its tokens are certain"
-    return "" if ratio.var() > 0 else "the ratio does not vary"
+def _bin_tokens(tokens: pd.DataFrame) -> list[BinTokens]:
+    number = bin_numbers(tokens["probability"], BINS)
+    distance, ratio = tokens["distance"].to_numpy(), tokens["ratio"].to_numpy()
+    return [BinTokens(b, distance[number == b], ratio[number == b]) for b in range(BINS)]
 
 
-def _fit_bins(
-    sizes: list[int],
-    variances: list[float | None],
-    notes: list[str],
-    places: dict[int, float],
-    fitted: dict[int, float],
-) -> list[FitBin]:
-    return [
-        FitBin(
-            low=b / BINS, high=(b + 1) / BINS, tokens=sizes[b], variance=variances[b], distance=places.get(b),
-            fitted=fitted.get(b), used=not notes[b], note=notes[b],
-        )
-        for b in range(BINS)
-    ]  # fmt: skip
+def _record(part: BinTokens, law: PowerLaw | None) -> FitBin:
+    used = not part.note
+    return FitBin(
+        low=part.number / BINS,
+        high=(part.number + 1) / BINS,
+        tokens=len(part.ratio),
+        variance=float(part.ratio.var()) if len(part.ratio) > 1 else None,
+        distance=float(np.sqrt(np.mean(part.distance**2))) if used else None,
+        fitted=float(law.predict([part.distance])[0]) if used and law else None,
+        used=used,
+        note=part.note,
+    )
 
 
-def _not_enough(sizes: list[int], variances: list[float | None], notes: list[str]) -> ExponentFit:
-    usable = sum(not note for note in notes)
-    bins = _fit_bins(sizes, variances, notes, {}, {})
+def _not_enough(binned: list[BinTokens], usable: int) -> ExponentFit:
     missing = Estimate(value=None, note=f"not enough data: {usable} usable bins, the fit needs {MIN_BINS}")
     return ExponentFit(
-        bins=bins,
-        exponent=missing, standard_error=None, coefficient=None, r_squared=None, exponent_at_centres=missing,
-        kappa_squared=None, mean_shape=None, band=None, spread=None, bins_in_band=None,
+        bins=[_record(each, None) for each in binned], exponent=missing, standard_error=None, coefficient=None,
+        r_squared=None, exponent_at_centres=missing, kappa_squared=None, mean_shape=None, band=None, spread=None,
+        bins_in_band=None,
     )  # fmt: skip
 
 

@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
 
 from acpo.objectives.batch import LOG_RATIO_LIMIT
+from acpo.objectives.binning import bin_index
 from acpo.store import StoreError, read_table
 
 NUMBERS = ("old_log_prob", "log_prob", "entropy", "advantage")
@@ -101,5 +103,5 @@ def _check_range(path: Path, tokens: pd.DataFrame) -> None:
 
 def bin_numbers(probability: pd.Series, bins: int) -> np.ndarray:
     """Return the zero-based bin of each probability among equal-width bins (Eq. 11), as the objectives bin it."""
-    scaled = probability.to_numpy(np.float32) * np.float32(bins)
-    return np.clip(scaled.astype(int), 0, bins - 1)
+    values = torch.tensor(probability.to_numpy(float))
+    return bin_index(values, torch.ones_like(values, dtype=torch.bool), bins).numpy()
