@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 
 from acpo.store import StoreError, read_json
-from acpo.theory.sign_map import Reversals
+from acpo.theory.dominance import turning_points
+from acpo.theory.expected_gradient import trust_factor
+from acpo.theory.sign_map import (
+    CLIP_WIDTHS,
+    GROUPS,
+    LISTED_CORRELATIONS,
+    LISTED_EXPONENTS,
+    Reversals,
+    Setting,
+    find_reversal,
+)
 from acpo.theory.statement import Statement
 from acpo.theory.statements import Statements, text_rows
 from acpo.theory.statements_ratio import ratio_statements
@@ -68,6 +78,24 @@ def test_numbers(statements: dict[str, Statement]) -> None:
     assert misses == pytest.approx([-0.324] * 3, abs=0.03)
     assert numbers["reversal_gaussian"]["smallest_difference"] > 0
     assert numbers["band"] == {"published_ratio": 4, "sharp_ratio": 2}
+
+
+def test_the_page_says_these_numbers(statements: dict[str, Statement]) -> None:
+    page = (ROOT / "docs/theory.md").read_text()
+    turning = [tau for tau, _ in turning_points(lambda tau: trust_factor(tau, 0.2, 0.2), 1e-3, 7.4, 4000)]
+    steep, noisy = (
+        find_reversal(Setting("[0, 0.2] against [0.8, 1)", 0.2, 0.2, *pair)).crossings[0]
+        for pair in ((2.0, 1.0), (0.0, 0.2))
+    )
+    for said in (
+        f"slope {statements['reversal_lognormal'].numbers['smallest_slope_0.2_0.2']:.3f}",
+        f"maximum at τ = {turning[0]:.3f}, minimum at {turning[1]:.3f}, maximum at {turning[2]:.2f}",
+        f"gives −{-statements['small_step_sign'].numbers['counterexample']:.2f}",
+        f"from κ = {steep:.1f} on",
+        f"D turns negative at κ = {noisy:.2f}",
+        f"in {len(GROUPS) * len(CLIP_WIDTHS) * (len(LISTED_EXPONENTS) + len(LISTED_CORRELATIONS))} settings",
+    ):
+        assert said in page, said
 
 
 def test_both_sides_are_words_for_a_reader(statements: dict[str, Statement]) -> None:
