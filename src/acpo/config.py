@@ -23,6 +23,7 @@ from pydantic import (
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$")]
 Decay = Annotated[float, Field(ge=0, lt=1)]
+Share = Annotated[float, Field(gt=0, lt=1)]
 Zero = Annotated[float, Field(ge=0, le=0)]
 One = Annotated[float, Field(ge=1, le=1)]
 
@@ -267,6 +268,26 @@ class Suite(Strict):
         return engine.tensor_parallel if isinstance(engine, VerlEngine) and engine.device == "cuda" else 0
 
 
+class Probes(Strict):
+    """How gradients are probed: whose, of which tokens, after how many updates."""
+
+    reference: Name
+    compared: list[Name]
+    updates: Annotated[list[PositiveInt], Field(min_length=2)]
+    prompts: PositiveInt
+    low_probability: Share
+    high_probability: Share
+    entropy_share: Share
+    rank: PositiveInt
+    micro_batch_size: PositiveInt
+
+    @model_validator(mode="after")
+    def _mini_batches_divide(self) -> "Probes":
+        if sorted(set(self.updates)) != self.updates or any(self.prompts % count for count in self.updates):
+            raise ValueError(f"updates: give rising numbers that divide prompts ({self.prompts})")
+        return self
+
+
 class Grid(Strict):
     """What `all` makes: every combination of these."""
 
@@ -285,6 +306,7 @@ class Study(Strict):
     models: dict[Name, Annotated[BuiltModel | HubModel, Field(discriminator="source")]]
     methods: dict[Name, Method]
     suites: dict[Name, Suite]
+    probes: Probes
 
     @model_validator(mode="after")
     def _references_exist(self) -> "Study":
@@ -307,6 +329,8 @@ class Study(Strict):
                 _require(source.method, self.methods, f"methods.{key}.measured.{parameter}.method")
                 if self.methods[source.method].measured:
                     raise ValueError(f"methods.{key}.measured.{parameter}: {source.method} is measured itself")
+        for name in (self.probes.reference, *self.probes.compared):
+            _require(name, self.methods, "probes")
         if "base" in self.methods:
             raise ValueError("methods: 'base' is the untrained cell's name and cannot be a method")
         for kind, chosen in (("seeds", self.seeds), *((f"grid.{key}", value) for key, value in self.grid)):

@@ -59,7 +59,7 @@ def update(learner: Learner, rollout: Rollout, rows: slice, stage: str) -> tuple
     model = learner.model()
     size = learner.engine.micro_batch_size or rows.stop - rows.start
     parts = [slice(start, min(start + size, rows.stop)) for start in range(rows.start, rows.stop, size)]
-    batches = [_token_batch(learner, model, rollout, part) for part in parts]
+    batches = [token_batch(learner, model, rollout, part) for part in parts]
     statistics = pooled_statistics(learner.objective, [batches])[0]
     losses = [learner.objective.loss(batch, pooled, stage) for batch, pooled in zip(batches, statistics, strict=True)]
     learner.optimizer.zero_grad()
@@ -76,7 +76,8 @@ def update(learner: Learner, rollout: Rollout, rows: slice, stage: str) -> tuple
     return facts | metrics.summary(), batches
 
 
-def _token_batch(learner: Learner, model: Model, rollout: Rollout, rows: slice) -> TokenBatch:
+def token_batch(learner: Learner, model: Model, rollout: Rollout, rows: slice) -> TokenBatch:
+    """Score some responses of a rollout with the current policy; gradients reach the learner's weights."""
     lengths = rollout.responses.lengths[rows]
     log_prob, entropy = token_scores(
         model, rollout.prompts[rows], rollout.responses.tokens[rows], lengths,
