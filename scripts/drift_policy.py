@@ -6,8 +6,8 @@ from acpo.cells import resolve
 from acpo.cli import parser, run, study_and_cell
 from acpo.data.problems import read_problems
 from acpo.engines.tiny.drift import Drift
+from acpo.probes.records import DriftRecord
 from acpo.provenance import Clock, file_hash
-from acpo.results import DriftRecord
 from acpo.store import write_json
 
 

@@ -12,9 +12,9 @@ from acpo.config import ConfigError, load_study
 from acpo.data.problems import read_problems
 from acpo.probes.comparison import compare_updates, dominance
 from acpo.probes.policy import tokenized_prompts
+from acpo.probes.records import DriftRecord, GradientReport
 from acpo.probes.responses import read_responses
 from acpo.provenance import Clock, file_hash
-from acpo.results import DriftRecord, GradientReport
 from acpo.store import read_json, write_json
 
 
@@ -42,7 +42,7 @@ def main() -> None:
     common = (study, responses, policies, given.temperature, given.device)
     files = {"tokens": tokens, "data": given.data}
     report = GradientReport(
-        run=name,
+        name=name,
         responses=len(responses),
         rank=study.probes.rank,
         reference=study.probes.reference,

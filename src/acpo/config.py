@@ -271,6 +271,8 @@ class Suite(Strict):
 class Probes(Strict):
     """How gradients are probed: whose, of which tokens, after how many updates."""
 
+    methods: list[Name]
+    seeds: PositiveInt
     reference: Name
     compared: list[Name]
     updates: Annotated[list[PositiveInt], Field(min_length=2)]
@@ -329,7 +331,7 @@ class Study(Strict):
                 _require(source.method, self.methods, f"methods.{key}.measured.{parameter}.method")
                 if self.methods[source.method].measured:
                     raise ValueError(f"methods.{key}.measured.{parameter}: {source.method} is measured itself")
-        for name in (self.probes.reference, *self.probes.compared):
+        for name in (self.probes.reference, *self.probes.compared, *self.probes.methods):
             _require(name, self.methods, "probes")
         if "base" in self.methods:
             raise ValueError("methods: 'base' is the untrained cell's name and cannot be a method")

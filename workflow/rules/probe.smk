@@ -40,7 +40,70 @@ rule probe_tokens:
         "--run-directory $(dirname {input}) --output $(dirname {output}) 2>&1 | tee {log}"
 
 
-# Every kind of probe adds its files here.
+# The embedded engine makes the material of gradient probes. Runs of other engines are probed by hand: docs/probes.md.
+def drifting_runs() -> list[str]:
+    """Return cell and seed of the grid's runs whose gradients are probed."""
+    probed = [
+        cell
+        for cell in grid_cells(STUDY)
+        if cell.method in STUDY.probes.methods
+        and STUDY.suites[cell.suite].engine.name == "tiny"
+    ]
+    return [
+        f"{cell}/seed{seed}"
+        for cell in probed
+        for seed in cell_seeds(STUDY, cell)[: STUDY.probes.seeds]
+    ]
+
+
+def train_data(wildcards) -> str:
+    """Return the data set that a cell is trained on."""
+    suite = suite_of(wildcards.trained)
+    return data_file(suite.task, suite.train_split)
+
+
+GRADIENT_PROBES = [f"results/probes/{run}/gradients.json" for run in drifting_runs()]
+
+
+rule drift_policy:
+    input:
+        run="results/runs/{trained}/seed{seed}/run.json",
+        train=train_data,
+    output:
+        "results/probes/{trained}/seed{seed}/drift/drift.json",
+    log:
+        "results/logs/{trained}/seed{seed}/drift_policy.log",
+    benchmark:
+        "results/logs/{trained}/seed{seed}/drift_policy.tsv"
+    params:
+        probes=digest(STUDY.probes),
+        code=code_hash(["acpo.engines.tiny.drift"]),
+    shell:
+        "{PYTHON} {SCRIPTS}/drift_policy.py --config {STUDY_FILE} --cell {wildcards.trained} --seed {wildcards.seed} "
+        "--checkpoint $(dirname {input.run})/last --train-data {input.train} --output-dir $(dirname {output}) "
+        "2>&1 | tee {log}"
+
+
+rule probe_gradients:
+    input:
+        drift="results/probes/{trained}/seed{seed}/drift/drift.json",
+        data=train_data,
+    output:
+        "results/probes/{trained}/seed{seed}/gradients.json",
+    log:
+        "results/logs/{trained}/seed{seed}/probe_gradients.log",
+    benchmark:
+        "results/logs/{trained}/seed{seed}/probe_gradients.tsv"
+    params:
+        probes=digest(STUDY.probes),
+        temperature=lambda wildcards: suite_of(wildcards.trained).training.temperature,
+        code=code_hash(["acpo.probes.comparison"]),
+    shell:
+        "{PYTHON} {SCRIPTS}/probe_gradients.py --config {STUDY_FILE} --drift {input.drift} --data {input.data} "
+        "--temperature {params.temperature} --output {output} 2>&1 | tee {log}"
+
+
 rule probes:
     input:
         TOKEN_PROBES,
+        GRADIENT_PROBES,

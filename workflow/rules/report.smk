@@ -47,6 +47,7 @@ rule plot_figure:
     input:
         GRID_RUNS,
         TOKEN_PROBES,
+        GRADIENT_PROBES,
     output:
         expand(
             "results/figures/{{figure}}_{shown}.{kind}",
@@ -70,6 +71,7 @@ rule make_report:
         GRID_CELLS,
         GRID_RUNS,
         TOKEN_PROBES,
+        GRADIENT_PROBES,
     output:
         "results/report.html",
     log:

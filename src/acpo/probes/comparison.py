@@ -11,6 +11,7 @@ from acpo.methods import method_objective
 from acpo.objectives import Objective
 from acpo.probes.gradients import GradientProbe, Measured
 from acpo.probes.policy import load_policy, score
+from acpo.probes.records import DominancePoint
 from acpo.probes.responses import StoredResponses
 from acpo.probes.variants import (
     Denominator,
@@ -20,7 +21,6 @@ from acpo.probes.variants import (
     high_probability,
     low_probability,
 )
-from acpo.results import DominancePoint
 
 REFERENCE = "reference"
 BEHAVIOR, CURRENT = "behavior", "current"

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from acpo.objectives.statistics import Statistics
 from acpo.probes.policy import is_projection, parameter_groups, score
+from acpo.probes.records import MatrixAngles, VariantGradient
 from acpo.probes.responses import StoredResponses
 from acpo.probes.subspaces import (
     DegenerateMatrixError,
@@ -19,7 +20,6 @@ from acpo.probes.subspaces import (
     right_singular_subspace,
 )
 from acpo.probes.variants import Variant
-from acpo.results import MatrixAngles, VariantGradient
 
 RANDOM_DRAWS = 8
 

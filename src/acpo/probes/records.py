@@ -1,4 +1,4 @@
-"""What the token probes find: `results/probes/<cell>/seed<N>/tokens.json`.
+"""What probes find: `results/probes/<cell>/seed<N>/tokens.json` and `gradients.json`.
 
 Where data do not suffice a value is None and a `note` says why; no number stands in for it.
 """
@@ -191,4 +191,79 @@ class TokenProbe(Record):
     pooled: TokenSection
     rollouts: dict[int, TokenSection]
     clip_dynamics: ClipDynamics
+    provenance: Provenance
+
+
+class MatrixAngles(Record):
+    """Mean principal angles of one projection matrix's gradient, in degrees (App. D).
+
+    `rank` is the k that was used: as wanted, or below half of the shorter side. `split_half_angle` lies between the
+    gradients of the two halves of the responses: angles of this size are noise.
+    """
+
+    name: str
+    rows: int
+    columns: int
+    rank: int
+    angle: float
+    split_half_angle: float
+
+
+class VariantGradient(Record):
+    """The gradient of one variant; `norm_percent` and angles are against the reference variant.
+
+    `tokens` are those that it is made from. A matrix whose gradient is zero has no angle and is not listed.
+    """
+
+    name: str
+    policy: str
+    denominator: Literal["all", "selected"]
+    tokens: int
+    norm: float
+    norm_percent: float | None
+    cosine: float | None
+    matrices: list[MatrixAngles]
+
+
+class DominancePoint(Record):
+    """Gradients of low- and of high-probability tokens after some updates from one rollout (Fig. 2b).
+
+    `updates` is the off-policy degree: the measured update would be the last of so many. `ratio_std` is that of all
+    measured tokens.
+    """
+
+    updates: int
+    ratio_std: float
+    gradients: list[VariantGradient]
+
+
+class GradientReport(Record):
+    """`results/probes/<cell>/seed<k>/gradients.json`.
+
+    `random_angle` is the mean principal angle of unrelated subspaces of the same shapes; `additivity` the relative
+    residual of g(A>0) + g(A<0) = g.
+    """
+
+    schema_version: Literal[1] = 1
+    name: str
+    responses: int
+    rank: int
+    reference: str
+    variants: list[VariantGradient]
+    random_angle: float | None
+    additivity: float | None
+    dominance: list[DominancePoint]
+    provenance: Provenance
+
+
+class DriftRecord(Record):
+    """`drift.json`: responses of one policy, and that policy after some updates on other responses of its own.
+
+    `policies` has checkpoint folders by off-policy degree: 1 is the behavior policy, u the one after u - 1 updates.
+    """
+
+    schema_version: Literal[1] = 1
+    run: str
+    policies: dict[int, str]
+    tokens: str
     provenance: Provenance

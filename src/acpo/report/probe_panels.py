@@ -1,30 +1,33 @@
-"""A grid of panels of token probes: one row a method, one column a regime."""
+"""A grid of panels of probes: one row a method, one column a regime."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from acpo.cells import Cell, cell_seeds
-from acpo.probes.records import TokenProbe
+from acpo.cells import Cell
+from acpo.config import Study
+from acpo.probes.records import GradientReport, TokenProbe
 from acpo.report.sources import Results
 from acpo.report.style import say_empty
 
 METHODS = ("dapo",)
+Probe = TypeVar("Probe", TokenProbe, GradientReport)
 Probes = dict[int, TokenProbe]
 """By training seed."""
 
 
 @dataclass(frozen=True)
-class ProbeGrid:
+class ProbeGrid(Generic[Probe]):
     """A figure with one panel a method and regime, and what its caption must say."""
 
     figure: Figure
-    probes: dict[Cell, Probes]
+    probes: dict[Cell, dict[int, Probe]]
     gaps: list[str]
 
-    def each(self, say: Callable[[TokenProbe], str]) -> str:
+    def each(self, say: Callable[[Probe], str]) -> str:
         """Say something of every seed's probe, listed by cell."""
         parts = [
             f"{cell}: " + ", ".join(f"{say(probe)} (seed {seed})" for seed, probe in found.items())
@@ -40,8 +43,8 @@ def probe_grid(
     methods: Sequence[str] | None,
     draw: Callable[[Axes, Probes], None],
     labels: tuple[str, str],
-) -> ProbeGrid:
-    """Draw a panel for every method and regime.
+) -> ProbeGrid[TokenProbe]:
+    """Draw a panel of token probes for every method and regime.
 
     Args:
         results: Where the probes are.
@@ -51,17 +54,48 @@ def probe_grid(
         labels: Of the x and the y axis.
     """
     study = results.study
-    methods = list(methods or [m for m in METHODS if m in study.methods] or study.grid.methods[:1])
+    chosen = list(methods or [m for m in METHODS if m in study.methods] or study.grid.methods[:1])
+    return _grid(study, suite, chosen, results.token_probes, len(study.seeds), draw, labels, 4.3)
+
+
+def gradient_grid(
+    results: Results,
+    suite: str,
+    methods: Sequence[str] | None,
+    draw: Callable[[Axes, dict[int, GradientReport]], None],
+    labels: tuple[str, str],
+    width: float = 4.3,
+) -> ProbeGrid[GradientReport]:
+    """Draw a panel of gradient probes for every method and regime.
+
+    Arguments are those of `probe_grid`, but that `methods` are by default those of the grid that the study probes.
+    `width` is that of a panel, in inches.
+    """
+    study = results.study
+    chosen = list(methods or [m for m in study.probes.methods if m in study.grid.methods] or study.probes.methods[:1])
+    wanted = min(study.probes.seeds, len(study.seeds))
+    return _grid(study, suite, chosen, results.gradient_probes, wanted, draw, labels, width)
+
+
+def _grid(
+    study: Study,
+    suite: str,
+    methods: list[str],
+    read: Callable[[Cell], dict[int, Probe]],
+    wanted: int,
+    draw: Callable[[Axes, dict[int, Probe]], None],
+    labels: tuple[str, str],
+    width: float,
+) -> ProbeGrid[Probe]:
     regimes = list(study.grid.regimes)
-    figure = Figure(figsize=(0.6 + 4.3 * len(regimes), 0.5 + 3.5 * len(methods)), layout="constrained")
+    figure = Figure(figsize=(0.6 + width * len(regimes), 0.5 + 3.5 * len(methods)), layout="constrained")
     grid = figure.subplots(len(methods), len(regimes), sharex=True, sharey="row", squeeze=False)
-    found: dict[Cell, Probes] = {}
+    found: dict[Cell, dict[int, Probe]] = {}
     gaps = []
     for row, method in enumerate(methods):
         for column, regime in enumerate(regimes):
             cell, axes = Cell(suite, method, regime), grid[row][column]
-            found[cell] = results.token_probes(cell)
-            wanted = len(cell_seeds(study, cell))
+            found[cell] = read(cell)
             if len(found[cell]) < wanted:
                 gaps.append(f"{cell} ({len(found[cell])} of {wanted} seeds)")
             updates = study.regime(suite, regime).updates_per_rollout

@@ -2,14 +2,17 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pandas as pd
 
 from acpo.cells import Cell, cell_seeds
 from acpo.config import ConfigError, Study, nearest
-from acpo.probes.records import TokenProbe
+from acpo.probes.records import GradientReport, TokenProbe
 from acpo.results import CellResult
 from acpo.store import StoreError, read_json, read_table
+
+Probe = TypeVar("Probe", TokenProbe, GradientReport)
 
 
 class Results:
@@ -63,9 +66,20 @@ class Results:
         Raises:
             StoreError: a file is damaged, or holds another run.
         """
+        return self._probes(cell, "tokens.json", TokenProbe)
+
+    def gradient_probes(self, cell: Cell) -> dict[int, GradientReport]:
+        """Read the gradient probes of a cell's seeds that have been made, by seed.
+
+        Raises:
+            StoreError: a file is damaged, or holds another run.
+        """
+        return self._probes(cell, "gradients.json", GradientReport)
+
+    def _probes(self, cell: Cell, name: str, kind: type[Probe]) -> dict[int, Probe]:
         folder = self.root / "probes" / str(cell)
-        paths = {seed: folder / f"seed{seed}" / "tokens.json" for seed in cell_seeds(self.study, cell)}
-        probes = {seed: read_json(path, TokenProbe) for seed, path in paths.items() if path.exists()}
+        paths = {seed: folder / f"seed{seed}" / name for seed in cell_seeds(self.study, cell)}
+        probes = {seed: read_json(path, kind) for seed, path in paths.items() if path.exists()}
         for seed, probe in probes.items():
             if probe.name != f"{cell}/seed{seed}":
                 raise StoreError(f"{paths[seed]}: name: expected '{cell}/seed{seed}', found {probe.name!r}. Delete it")
