@@ -69,7 +69,7 @@ def _panel(axes: Axes, report: GradientReport, names: dict[str, str]) -> None:
         first = row == 0
         axes.plot(angle, row, "o", color=COLOURS[0], label="to the whole update" if first else None)
         axes.plot(noise, row, "x", color=COLOURS[1], label="between two halves" if first else None)
-        percent = "" if variant.norm_percent is None else f"{variant.norm_percent:.3g} %"
+        percent = "" if variant.norm_percent is None else f"{variant.norm_percent:,.0f} %"
         axes.text(89, row, percent, ha="right", va="center", fontsize=8)
     if report.random_angle is not None:
         axes.axvline(report.random_angle, color="#777777", linestyle="--", linewidth=1, label="unrelated subspaces")
