@@ -19,7 +19,7 @@ from acpo.config import Study, digest
 from acpo.results import Provenance
 
 PACKAGES = (
-    *("torch", "transformers", "numpy", "pandas", "pyarrow", "scipy", "snakemake", "safetensors"),
+    *("torch", "transformers", "numpy", "pandas", "pyarrow", "scipy", "statsmodels", "snakemake", "safetensors"),
     *("math-verify", "latex2sympy2_extended", "antlr4-python3-runtime", "sympy"),
 )
 SOURCE = Path(__file__).parent

@@ -1,0 +1,96 @@
+"""Means over questions and training seeds with standard errors: both are samples, and they are crossed.
+
+Every training seed answers the same questions. The variance of a mean is estimated by the mean squares of the two-way
+table of questions and seeds, and its degrees of freedom by Satterthwaite's formula, as in studies of readers and cases
+(Hillis, "A comparison of denominator degrees of freedom ...", Statistics in Medicine 2007). Variance components are
+kept at 0 or more, which makes tests with two or three seeds conservative when seeds do not differ.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with its standard error and degrees of freedom; `algorithm` says whether training seeds were sampled."""
+
+    value: float
+    standard_error: float
+    df: float
+    algorithm: bool
+
+    @property
+    def t(self) -> float | None:
+        """The t statistic against 0; None without spread."""
+        return self.value / self.standard_error if self.standard_error > 0 else None
+
+    @property
+    def p(self) -> float:
+        """Two-sided p against 0. Without spread: 1 where the value is 0, else 0."""
+        if self.t is None:
+            return float(self.value == 0)
+        return float(2 * stats.t.sf(abs(self.t), self.df))
+
+    def half_width(self, alpha: float) -> float:
+        """Half the width of the t interval that covers 1 - alpha."""
+        return float(stats.t.isf(alpha / 2, self.df)) * self.standard_error
+
+
+@dataclass(frozen=True)
+class MeanSquares:
+    """Mean squares of a table [seeds, questions]: of its rows, and of what rows and columns leave."""
+
+    seeds: float
+    rest: float
+
+
+def mean_squares(table: np.ndarray) -> MeanSquares:
+    """Split the spread of a table [seeds, questions] with at least two of each (two-way analysis of variance)."""
+    seeds, questions = table.shape
+    rows, columns, mean = table.mean(1, keepdims=True), table.mean(0, keepdims=True), table.mean()
+    rest = ((table - rows - columns + mean) ** 2).sum() / ((seeds - 1) * (questions - 1))
+    return MeanSquares(float(questions * ((rows - mean) ** 2).sum() / (seeds - 1)), float(rest))
+
+
+def crossed_mean(groups: Sequence[np.ndarray]) -> Estimate:
+    """Estimate the sum of the means of groups of training seeds that answer the same questions.
+
+    One group is a cell, or the differences of two cells paired by training seed; a cell and the negative of another
+    are two groups, whose seeds are independent. A group of one row is a fixed checkpoint: it has no spread over seeds.
+
+    Args:
+        groups: Tables [seeds of the group, questions] over the same questions.
+
+    Returns:
+        With rows of one group only repeated once each, the mean over questions with its clustered standard error.
+
+    Raises:
+        ValueError: fewer than two questions.
+    """
+    questions = groups[0].shape[1]
+    if questions < 2:
+        raise ValueError("a standard error over questions needs at least two questions")
+    by_question = sum(group.mean(0) for group in groups)
+    variance_questions = float(np.var(by_question, ddof=1)) / questions
+    parts = []
+    noise = 0.0
+    for group in groups:
+        count = len(group)
+        if count > 1:
+            found = mean_squares(group)
+            parts.append((max(found.seeds, found.rest) / (count * questions), count - 1))
+            noise += found.rest / (count * questions)
+    # The spread of question means holds the rest's share already, which the seeds' mean squares bring too.
+    parts.append((max(variance_questions - noise, 0.0), questions - 1))
+    variance = math.fsum(part for part, _ in parts)
+    weights = math.fsum(part**2 / df for part, df in parts)
+    return Estimate(
+        value=float(np.mean(by_question)),
+        standard_error=math.sqrt(variance),
+        df=variance**2 / weights if weights > 0 else float(questions - 1),
+        algorithm=len(parts) > 1,
+    )
