@@ -67,18 +67,19 @@ def percentile_interval(replicates: np.ndarray, alpha: float) -> Interval:
     return Interval(low=float(low), high=float(high))
 
 
-def calibrated_interval(replicates: np.ndarray, estimate: Estimate, alpha: float) -> Interval | None:
+def calibrated_interval(replicates: np.ndarray, estimate: Estimate, alpha: float, lowest: float) -> Interval | None:
     """Return the bootstrap's interval with the width that the standard error and its degrees of freedom ask for.
 
     Resampling at every level counts the noise of samples more than once and few seeds too little (Davison & Hinkley
-    1997, Sec. 3.8), so the percentile interval covers 99 % or 80 % where 95 % is said. The distances of its ends from
-    the estimate are therefore scaled by t SE / (z SD of the replicates): its shape is the bootstrap's, its width that of
-    the crossed analysis.
+    1997, Sec. 3.8): percentile intervals would cover too much or too little. The distances of their ends from the
+    estimate are scaled by t SE / (z SD of the replicates): the shape is the bootstrap's, the width that of the crossed
+    analysis.
 
     Args:
         replicates: [resamples].
         estimate: The mean with standard error and degrees of freedom.
         alpha: 1 - coverage.
+        lowest: The least possible value, 0 for an accuracy and -1 for a difference; the largest is 1.
 
     Returns:
         None where there is no spread.
@@ -88,4 +89,5 @@ def calibrated_interval(replicates: np.ndarray, estimate: Estimate, alpha: float
         return None
     scale = estimate.half_width(alpha) / (float(stats.norm.isf(alpha / 2)) * spread)
     raw = percentile_interval(replicates - replicates.mean(), alpha)
-    return Interval(low=estimate.value + scale * raw.low, high=estimate.value + scale * raw.high)
+    low, high = estimate.value + scale * raw.low, estimate.value + scale * raw.high
+    return Interval(low=max(low, lowest), high=min(high, 1.0))

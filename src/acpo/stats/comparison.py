@@ -101,7 +101,7 @@ def infer(treatment: Tally, baseline: Tally, replicates: np.ndarray, how: Resamp
         t=found.t,
         p=found.p,
         permutation_p=sign_flip_p(by_question, how.resamples, how.rng),
-        interval=calibrated_interval(replicates, found, how.alpha),
+        interval=calibrated_interval(replicates, found, how.alpha, lowest=-1.0),
         cliffs_delta=cliffs_delta(by_question),
         probability_of_improvement=probability_of_improvement(
             treatment.question_means.mean(1), baseline.question_means.mean(1)

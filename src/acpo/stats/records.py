@@ -175,8 +175,8 @@ class Ranking(Record):
 class Profile(Record):
     """A method over all configurations and training seeds: interquartile mean and performance profile.
 
-    `above[i]` is the fraction of runs that score more than `thresholds[i]`. Intervals are of the bootstrap stratified by
-    configuration; None with one training seed.
+    `above[i]` is the fraction of runs that score more than `thresholds[i]`. Intervals are of the bootstrap
+    stratified by configuration; None with one training seed.
     """
 
     checkpoint: str

@@ -46,7 +46,7 @@ def score(study: Study, item: Tally, rows: pd.DataFrame, replicates: np.ndarray)
         scope=scope_of(found),
         standard_error=found.standard_error,
         df=found.df,
-        interval=calibrated_interval(replicates, found, study.statistics.alpha),
+        interval=calibrated_interval(replicates, found, study.statistics.alpha, lowest=0.0),
         components=variance_components(item.correct),
         majority_at_k=majority_scores(rows, item.k),
         truncation_rate=float((rows["finish_reason"] == "length").mean()),
