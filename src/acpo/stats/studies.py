@@ -32,8 +32,8 @@ class NumberChange(Record):
     """A cell's mean accuracy in both folders, as fractions of 1.
 
     `p` is of the difference over training seeds, paired by question; None with one seed, which says nothing about the
-    algorithm. `checkpoint_p` is of these checkpoints. Both are two-sided, and None where a folder has no verdict stores or
-    asked other questions. The verdict goes by both, each corrected by Holm over all numbers that are not the same.
+    algorithm. `checkpoint_p` is of these checkpoints. Both are two-sided, and None where a folder has no verdict stores
+    or asked other questions. The verdict goes by both, each corrected by Holm over all numbers that are not the same.
     """
 
     cell: str
