@@ -86,6 +86,7 @@ def infer(treatment: Tally, baseline: Tally, replicates: np.ndarray, how: Resamp
         how: Level and sign flips.
     """
     found = crossed_mean(difference_groups(treatment, baseline))
+    test = found.decisive
     by_question = treatment.question_means.mean(0) - baseline.question_means.mean(0)
     return Inference(
         scope=scope_of(found),
@@ -96,10 +97,10 @@ def infer(treatment: Tally, baseline: Tally, replicates: np.ndarray, how: Resamp
         questions=len(treatment.questions),
         k=treatment.k,
         difference=found.value,
-        standard_error=found.standard_error,
-        df=found.df,
-        t=found.t,
-        p=found.p,
+        standard_error=test.standard_error,
+        df=test.df,
+        t=test.t,
+        p=test.p,
         permutation_p=sign_flip_p(by_question, how.resamples, how.rng),
         interval=calibrated_interval(replicates, found, how.alpha, lowest=-1.0),
         cliffs_delta=cliffs_delta(by_question),

@@ -4,7 +4,7 @@ Every training seed answers the same questions. The variance of a mean is estima
 table of questions and seeds, and its degrees of freedom by Satterthwaite's formula, as in studies of readers and cases
 (Hillis, "A comparison of denominator degrees of freedom ...", Statistics in Medicine 2007). Where two or three seeds
 happen to agree this is too small: an interval is never narrower than the one that takes the seeds as given and clusters
-by question.
+by question, and its test never rejects where that one does not.
 """
 
 import math
@@ -20,12 +20,17 @@ WIDTH_AT = 0.05
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean with its standard error and degrees of freedom; `algorithm` says whether training seeds were sampled."""
+    """A mean with its standard error and degrees of freedom; `algorithm` says whether training seeds were sampled.
+
+    `other` is the estimate of the same mean that is narrower at 95 %: with few degrees of freedom it may still be the
+    more careful one at smaller levels.
+    """
 
     value: float
     standard_error: float
     df: float
     algorithm: bool
+    other: "Estimate | None" = None
 
     @property
     def t(self) -> float | None:
@@ -39,9 +44,15 @@ class Estimate:
             return float(self.value == 0)
         return float(2 * stats.t.sf(abs(self.t), self.df))
 
+    @property
+    def decisive(self) -> "Estimate":
+        """The one of both estimates that rejects less: the one to test with."""
+        return self.other if self.other and self.other.p > self.p else self
+
     def half_width(self, alpha: float) -> float:
-        """Half the width of the t interval that covers 1 - alpha."""
-        return float(stats.t.isf(alpha / 2, self.df)) * self.standard_error
+        """Half the width of the t interval that covers 1 - alpha, the wider of both estimates."""
+        own = float(stats.t.isf(alpha / 2, self.df)) * self.standard_error
+        return max(own, self.other.half_width(alpha)) if self.other else own
 
 
 @dataclass(frozen=True)
@@ -71,7 +82,7 @@ def crossed_mean(groups: Sequence[np.ndarray]) -> Estimate:
 
     Returns:
         Where every group has one row: the mean over questions with its clustered standard error. Otherwise the crossed
-        estimate, or that one where it is wider.
+        estimate or that one, whichever is wider, with the narrower as its `other`.
 
     Raises:
         ValueError: fewer than two questions.
@@ -91,8 +102,10 @@ def crossed_mean(groups: Sequence[np.ndarray]) -> Estimate:
     parts = [(found.seeds / size, df) for size, df, found in several]
     parts.append((max(clustered - rest, 0.0), questions - 1))
     variance = math.fsum(part for part, _ in parts)
+    fixed = replace(given, algorithm=True)
     if variance == 0:
-        return replace(given, algorithm=True)
+        return fixed
     df = variance**2 / math.fsum(part**2 / df for part, df in parts)
     crossed = Estimate(value, math.sqrt(variance), df, algorithm=True)
-    return max(crossed, replace(given, algorithm=True), key=lambda found: found.half_width(WIDTH_AT))
+    narrow, wide = sorted((crossed, fixed), key=lambda found: found.half_width(WIDTH_AT))
+    return replace(wide, other=narrow)

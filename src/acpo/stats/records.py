@@ -37,9 +37,10 @@ class Welch(Record):
 class Inference(Record):
     """Inference mode: paired by question, over training seeds where both sides have several.
 
-    `standard_error`, `df`, `t`, `p` (two-sided) and `interval` are about what `scope` says. `permutation_p` flips the
-    signs of the questions' differences: it is about these checkpoints whatever the scope. `t` and `interval` are None
-    where the difference has no spread.
+    `standard_error`, `df`, `t`, `p` (two-sided) and `interval` are about what `scope` says; of the two estimates of
+    `acpo.stats.crossed` the test is by the one with the larger p, the interval by the wider one. `permutation_p` flips
+    the signs of the questions' differences: it is about these checkpoints whatever the scope. `t` and `interval` are
+    None where the difference has no spread.
     """
 
     scope: Scope

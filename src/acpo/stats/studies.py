@@ -179,7 +179,7 @@ def _test(
     groups = difference_groups(items[1], items[0])
     found = crossed_mean(groups)
     checkpoints = crossed_mean([group.mean(0, keepdims=True) for group in groups])
-    return found.p if found.algorithm else None, checkpoints.p
+    return found.decisive.p if found.algorithm else None, checkpoints.p
 
 
 def _judge(numbers: list[NumberChange], alpha: float) -> list[NumberChange]:

@@ -84,6 +84,16 @@ class TestCrossedMean:
         clustered = crossed_mean([table.mean(0, keepdims=True)])
         assert found.algorithm
         assert (found.standard_error, found.df) == (clustered.standard_error, clustered.df)
+        assert found.half_width(0.05) == clustered.half_width(0.05)
+
+    def test_with_two_seeds_the_more_careful_p_decides(self) -> None:
+        """The estimate over questions is wider at 95 %, but its many degrees of freedom are not those of two seeds."""
+        rng = np.random.default_rng(11)
+        table = 0.5 + rng.normal(0, 0.1, (1, 400)) + np.array([[0.001], [-0.001]]) + rng.normal(0, 0.1, (2, 400))
+        found = crossed_mean([table])
+        assert found.df == 399
+        assert found.decisive is found.other
+        assert found.decisive.p > 1e10 * found.p
 
     def test_seeds_that_differ_widen_it(self) -> None:
         table = np.random.default_rng(5).normal(size=(4, 50))
