@@ -114,7 +114,7 @@ def tally(frame: pd.DataFrame, cell: Cell, benchmark: str, checkpoint: str) -> T
         checkpoint: Which kind of checkpoint.
 
     Raises:
-        StoreError: a training seed lacks a question or a sample that another has.
+        StoreError: a training seed lacks a question or a sample that another has, or there is one question only.
     """
     chosen = (
         (frame["cell"] == str(cell)) & (frame["benchmark"] == benchmark) & (frame["checkpoint"] == checkpoint)
@@ -132,6 +132,8 @@ def tally(frame: pd.DataFrame, cell: Cell, benchmark: str, checkpoint: str) -> T
             f"{cell}: {benchmark}, checkpoint {checkpoint}: {len(keys)} verdicts where {shape[0]} training seeds x "
             f"{shape[1]} questions x {shape[2]} samples should be. Grade again"
         )
+    if shape[1] < 2:
+        raise StoreError(f"{cell}: {benchmark} has one question: statistics over questions need two. Leave it out")
     correct = keys.sort_index().to_numpy(dtype=bool).reshape(shape)
     return Tally(cell, benchmark, checkpoint, tuple(map(int, index[0])), tuple(index[1]), correct)
 

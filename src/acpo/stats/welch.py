@@ -59,7 +59,7 @@ def implied_sd(difference: float, p: float, n: int) -> float:
 def paper_mode(treatment: Tally, baseline: Tally) -> list[Welch]:
     """Test every training seed of a treatment against the baseline's same seed, or against its only one.
 
-    Seeds that the baseline lacks are left out; the result says which it has.
+    Seeds that the baseline lacks are left out; the result says which it has. With k = 1 there are no repeats to test.
     """
     pairs = [(seed, _partner(seed, baseline.seeds)) for seed in treatment.seeds]
     return [

@@ -125,6 +125,16 @@ def test_a_score_that_the_verdicts_do_not_give_is_refused(results: Path) -> None
         analyse(study(), results)
 
 
+def test_a_grid_without_the_treatment_compares_nothing_and_says_so(tmp_path: Path) -> None:
+    made = study(methods=("dapo",), seeds=(0,))
+    found = analyse(made, made_study(tmp_path, made))
+    assert (found.comparisons, found.detectable, found.rankings) == ([], [], [])
+    (last, _) = found.families["acpo_against_all"]
+    assert last.hypotheses == 0
+    assert "method acpo" in last.outside_grid
+    assert len(flat_tables(found)["cells"]) == 1 + 2 * 2
+
+
 def test_one_training_seed(tmp_path: Path) -> None:
     made = study(seeds=(0,))
     found = analyse(made, made_study(tmp_path, made))

@@ -79,6 +79,12 @@ def test_seeds_with_different_questions_are_an_error(whole: Path) -> None:
         tally(lacking, ACPO, "countdown_mini", "last")
 
 
+def test_one_question_is_refused(whole: Path) -> None:
+    frame = read_cell(study(), ACPO, whole)
+    with pytest.raises(StoreError, match="countdown_mini has one question"):
+        tally(frame[frame["question"] == "q00"], ACPO, "countdown_mini", "last")
+
+
 def test_no_such_checkpoint(whole: Path) -> None:
     frame = read_cell(study(), ACPO, whole)
     with pytest.raises(StoreError, match="no verdicts of countdown_mini at the checkpoint 'first'"):
