@@ -3,6 +3,9 @@
 # make test-verl  set up .venv-verl-cpu and run verl and vLLM with our losses on two CPU cores
 # make venv-gpu   set up .venv-gpu, where verl and vLLM run on GPUs
 # make bench      time the engine and the workflow
+# make demo    set up .venv and run the default study
+# make test    set up .venv and run every check
+# make bench   time the engine, the workflow and the statistics
 
 PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3.13 python3))
 CORES ?= $(shell nproc)
@@ -68,6 +71,7 @@ bench: venv
 	.venv/bin/snakemake --cores $(CORES) results/mini_base.json
 	.venv/bin/python scripts/bench_engine.py
 	.venv/bin/python scripts/bench_workflow.py
+	.venv/bin/python scripts/bench_statistics.py
 
 format: venv
 	.venv/bin/ruff check --fix .

@@ -298,6 +298,30 @@ class Grid(Strict):
     regimes: list[Name]
 
 
+class Family(Strict):
+    """Hypotheses that are corrected together: a treatment against each baseline, wherever the grid compares them.
+
+    `suites` and `regimes` narrow it; None is all of the grid's.
+    """
+
+    label: str
+    treatment: Name
+    baselines: Annotated[list[Name], Field(min_length=1)]
+    suites: list[Name] | None = None
+    regimes: list[Name] | None = None
+
+
+class Statistics(Strict):
+    """How methods are compared. `alpha` is the level of tests; intervals cover 1 - alpha."""
+
+    alpha: Annotated[float, Field(gt=0, lt=0.5)]
+    power: Annotated[float, Field(ge=0.5, lt=1)]
+    resamples: Annotated[int, Field(ge=1000)]
+    stream: NonNegativeInt
+    ties: Literal["min", "average"]
+    families: dict[Name, Family]
+
+
 class Study(Strict):
     """Everything a study is: definitions as maps, what to run as lists."""
 
@@ -309,6 +333,22 @@ class Study(Strict):
     methods: dict[Name, Method]
     suites: dict[Name, Suite]
     probes: Probes
+    statistics: Statistics
+
+    @model_validator(mode="after")
+    def _families_exist(self) -> "Study":
+        known = {"base": None, **self.methods}
+        for key, family in self.statistics.families.items():
+            where = f"statistics.families.{key}"
+            _require(family.treatment, self.methods, f"{where}.treatment")
+            for baseline in family.baselines:
+                _require(baseline, known, f"{where}.baselines")
+            if family.treatment in family.baselines or len(set(family.baselines)) != len(family.baselines):
+                raise ValueError(f"{where}.baselines: give each once, and not the treatment itself")
+            for kind in ("suites", "regimes"):
+                for name in getattr(family, kind) or ():
+                    _require(name, getattr(self, kind), f"{where}.{kind}")
+        return self
 
     @model_validator(mode="after")
     def _references_exist(self) -> "Study":

@@ -55,7 +55,7 @@ def sample_run(
     Raises:
         StoreError: a checkpoint's weights are not those that were saved.
     """
-    run = _read_record(run_directory, cell, seed)
+    run = read_record(run_directory, cell, seed)
     engine = load_engine(study.suites[cell.suite].engine.name)
     code = code_hash(sampling_modules(study, cell))
     work = {
@@ -226,8 +226,8 @@ def score_cell(
     Raises:
         StoreError: a store is damaged, incomplete, or graded by more than one version.
     """
-    records = {seed: _read_record(run, cell, seed) for seed, run in runs.items()}
-    tables = {seed: _joined(study, cell, run, problems, records[seed].checkpoints) for seed, run in runs.items()}
+    records = {seed: read_record(run, cell, seed) for seed, run in runs.items()}
+    tables = {seed: read_run(study, cell, run, problems, records[seed].checkpoints) for seed, run in runs.items()}
     scores = {}
     for name, benchmark in study.suites[cell.suite].benchmarks.items():
         versions = {version for table in tables.values() for version in _rows(table, name)["grader_version"].unique()}
@@ -270,7 +270,12 @@ def over_seeds(seeds: list[SeedScore]) -> CheckpointScore:
     return CheckpointScore(seeds=seeds, avg_at_k=float(means.mean()), seed_sd=spread, seed_standard_error=error)
 
 
-def _read_record(run_directory: Path, cell: Cell, seed: int) -> RunRecord:
+def read_record(run_directory: Path, cell: Cell, seed: int) -> RunRecord:
+    """Read a run's completion file and check whose run it is.
+
+    Raises:
+        StoreError: missing, damaged, or the run of another cell or seed.
+    """
     path = run_directory / "run.json"
     record = read_json(path, RunRecord)
     if (record.cell, record.seed) != (str(cell), seed):
@@ -278,9 +283,21 @@ def _read_record(run_directory: Path, cell: Cell, seed: int) -> RunRecord:
     return record
 
 
-def _joined(
+def read_run(
     study: Study, cell: Cell, run: Path, problems: Mapping[str, Sequence[Problem]], checkpoints: Collection[str]
 ) -> pd.DataFrame:
+    """Read what a run sampled and how it was graded: one row a sample, without the responses.
+
+    Args:
+        study: The study.
+        cell: The run's cell.
+        run: The run's directory.
+        problems: The questions of each benchmark.
+        checkpoints: The checkpoints that both stores must have.
+
+    Raises:
+        StoreError: a store is missing, damaged, or has a question without exactly k samples.
+    """
     samples = read_table(run / "samples.parquet", SAMPLE_SCHEMA)
     verdicts = read_table(run / "verdicts.parquet", VERDICT_SCHEMA)
     check_complete(samples, study, cell, problems, run / "samples.parquet", checkpoints)

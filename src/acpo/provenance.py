@@ -20,7 +20,7 @@ from acpo.results import Provenance
 from acpo.store import StoreError
 
 PACKAGES = (
-    *("torch", "transformers", "numpy", "pandas", "pyarrow", "scipy", "snakemake", "safetensors"),
+    *("torch", "transformers", "numpy", "pandas", "pyarrow", "scipy", "statsmodels", "snakemake", "safetensors"),
     *("math-verify", "latex2sympy2_extended", "antlr4-python3-runtime", "sympy"),
 )
 SOURCE = Path(__file__).parent

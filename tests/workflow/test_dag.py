@@ -60,6 +60,14 @@ def test_grid_from_the_command_line(snakemake: Snakemake) -> None:
     assert planned(done.stdout)["train_policy"] == 2
 
 
+def test_statistics_and_export_wait_for_the_whole_grid(snakemake: Snakemake) -> None:
+    done = snakemake("statistics", "export", "--cores", "2", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    jobs = planned(done.stdout)
+    assert (jobs["compare_methods"], jobs["export_numbers"]) == (1, 1)
+    assert (jobs["score_cell"], jobs["grade_samples"]) == (5, 5)
+
+
 def test_measured_method_waits_for_the_run_it_reads(snakemake: Snakemake) -> None:
     done = snakemake("--cores", "2", "--dry-run", "results/mini_dapo_clip_max_offp.json", small=False)
     assert planned(done.stdout)["train_policy"] == 6  # three seeds of it, three of ACPO

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from acpo.results import CellResult, RunRecord
+from acpo.stats.records import CHECKPOINTS_ONLY, StatisticsResult
 from acpo.store import read_json
 from tests.workflow.conftest import ROOT, SMALL, command, environment
 
@@ -110,6 +111,25 @@ def test_run_leaves_event_files_and_a_transformers_checkpoint(finished: Path) ->
 def test_finished_study_has_nothing_to_do(finished: Path) -> None:
     done = run_study(finished, "--dry-run")
     assert "Nothing to be done" in done.stdout + done.stderr
+
+
+def test_statistics_and_export(finished: Path, tmp_path: Path) -> None:
+    directory = new_study(tmp_path / "compared")
+    subprocess.run(["cp", "-a", f"{finished}/.", str(directory)], check=True)
+    done = run_study(directory, "statistics", "export")
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = read_json(directory / "results/statistics/statistics.json", StatisticsResult)
+    assert found.missing == []
+    assert len(found.comparisons) == 2 * 2 * 2  # regimes x (base, DAPO) x checkpoints
+    assert {item.inference.note for item in found.comparisons} == {CHECKPOINTS_ONLY}
+    numbers = pd.read_parquet(directory / "results/export/numbers.parquet")
+    cell = read_json(directory / "results/mini_acpo_offp.json", CellResult).benchmarks["countdown_mini"]
+    ours = numbers[(numbers["kind"] == "seed") & (numbers["method"] == "acpo") & (numbers["regime"] == "offp")]
+    last = ours[(ours["name"] == "avg_at_k") & (ours["checkpoint"] == "last")]
+    assert last["value"].tolist() == [cell.checkpoints["last"].avg_at_k]
+    again = run_study(directory, "statistics", "--forcerun", "compare_methods")
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert read_json(directory / "results/statistics/statistics.json", StatisticsResult) == found
 
 
 def test_new_label_retrains_nothing(finished: Path) -> None:

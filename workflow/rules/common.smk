@@ -99,3 +99,6 @@ def benchmark_files(wildcards) -> list[str]:
 def run_directories(cell: Cell) -> list[str]:
     """Return the directories of a cell's runs, one a training seed."""
     return [f"results/runs/{cell}/seed{seed}" for seed in cell_seeds(STUDY, cell)]
+
+
+GRID_CELLS = [f"results/{cell}.json" for cell in grid_cells(STUDY)]

@@ -12,7 +12,6 @@ FIGURES = expand(
     shown=STUDY.grid.suites,
     kind=["pdf", "png"],
 )
-GRID_CELLS = [f"results/{cell}.json" for cell in grid_cells(STUDY)]
 GRID_RUNS = [
     f"{run}/run.json" for cell in grid_cells(STUDY) for run in run_directories(cell)
 ]

@@ -93,6 +93,14 @@ def study_values() -> dict[str, Any]:
             for name, label in METHODS.items()
         },
         "suites": {"mini": suite_values("Mini-Countdown")},
+        "statistics": {
+            "alpha": 0.05,
+            "power": 0.8,
+            "resamples": 1000,
+            "stream": 0,
+            "ties": "min",
+            "families": {"all": {"label": "ACPO", "treatment": "acpo", "baselines": ["base", "dapo", "cispo"]}},
+        },
     }
 
 
