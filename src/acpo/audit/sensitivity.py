@@ -3,7 +3,6 @@
 from itertools import pairwise
 
 import pandas as pd
-import statsmodels.formula.api as smf
 
 from acpo.audit.published import Published
 from acpo.audit.scores import AVERAGE, SLACK, tidy
@@ -18,7 +17,10 @@ def grid(published: Published) -> pd.DataFrame:
 
 def additive_residual(cells: pd.DataFrame) -> float:
     """Return the largest absolute residual, in points, of main effects of alpha and epsilon fitted to one column."""
-    return float(smf.ols("value ~ C(alpha) + C(epsilon)", cells).fit().resid.abs().max())
+    wide = cells.pivot(index="alpha", columns="epsilon", values="value")
+    # In a complete grid least squares gives row means plus column means.
+    fitted = wide.mean(axis=1).to_numpy()[:, None] + wide.mean(axis=0).to_numpy() - wide.to_numpy().mean()
+    return float(abs(wide - fitted).to_numpy().max())
 
 
 def contrasts(cells: pd.DataFrame) -> list[float]:

@@ -14,7 +14,7 @@ from acpo.report.table import Table
 
 def render_table(table: Table) -> str:
     """Return a table as an HTML fragment; each number carries its cell and file in data attributes."""
-    return _environment().get_template("table.html.j2").render(table=table) + "\n"
+    return environment().get_template("table.html.j2").render(table=table) + "\n"
 
 
 def render_report(results: Results) -> str:
@@ -45,10 +45,11 @@ def render_report(results: Results) -> str:
         "origins": details.origin_rows(results),
         "environment": details.environment(results),
     }
-    return _environment().get_template("report.html.j2").render(context) + "\n"
+    return environment().get_template("report.html.j2").render(context) + "\n"
 
 
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
+    """Return the template engine of the report: everything is escaped, an unknown name is an error."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("acpo.report"),
         autoescape=True,
