@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 
 from acpo.audit.published import Published
-from acpo.cells import Cell
-from acpo.config import Study
+from acpo.cells import Cell, resolve, resolve_evaluation
+from acpo.config import Study, digest
 from acpo.report.sources import Results
-from acpo.results import CellResult
-from acpo.store import StoreError
+from acpo.results import CellResult, RunRecord
+from acpo.store import StoreError, read_json
 
 PLACES = {
     "theory": "theory/{name}.json",
@@ -27,7 +27,6 @@ COMMANDS = {
     "gradients": "snakemake --cores 1 probes",
     "timing": "snakemake --cores 1 results/timing.json",
 }
-TRAIN_AGAIN = "snakemake --cores 2 all"
 
 
 class MissingEvidence(Exception):
@@ -81,12 +80,15 @@ class Evidence:
         """Return a cell's result.
 
         Raises:
-            MissingEvidence: it has not been made.
+            MissingEvidence: it has not been made, or was made with another configuration than the study's.
         """
         self.require(cell.method)
-        result = self.results.cell(cell)
+        result, command = self.results.cell(cell), f"snakemake --cores 2 results/{cell}.json"
         if result is None:
-            raise MissingEvidence(f"results/{cell}.json", f"snakemake --cores 2 results/{cell}.json")
+            raise MissingEvidence(f"results/{cell}.json", command)
+        evaluated = {"training": resolve(self.study, cell), "evaluation": resolve_evaluation(self.study, cell)}
+        if result.provenance.configuration_hash != digest(evaluated):
+            raise MissingEvidence(f"results/{cell}.json of this configuration (it was made with another)", command)
         return result
 
     def require(self, *methods: str) -> None:
@@ -112,15 +114,32 @@ class Evidence:
         """Return the per-update metrics of a cell's finished runs, by seed.
 
         Raises:
-            MissingEvidence: no run of it is finished.
+            MissingEvidence: no run of it is finished, or one was made with another configuration than the study's.
         """
         self.require(cell.method)
+        command = f"snakemake --cores 2 results/{cell}.json"
         logs = self.results.metrics(cell)
         if not logs:
-            raise MissingEvidence(
-                f"results/runs/{cell}/seed*/metrics.parquet", f"snakemake --cores 2 results/{cell}.json"
-            )
+            raise MissingEvidence(f"results/runs/{cell}/seed*/metrics.parquet", command)
+        wanted = digest(resolve(self.study, cell))
+        for seed in logs:
+            run = self.root / "runs" / str(cell) / f"seed{seed}" / "run.json"
+            if read_json(run, RunRecord).provenance.configuration_hash != wanted:
+                raise MissingEvidence(
+                    f"results/runs/{cell}/seed{seed} of this configuration (it was made with another)", command
+                )
         return logs
+
+    def path(self, kind: str, **where: str | int) -> Path:
+        """Return the place of one of the files of `PLACES`.
+
+        Raises:
+            MissingEvidence: it does not exist.
+        """
+        place = PLACES[kind].format(**where)
+        if not (self.root / place).exists():
+            raise MissingEvidence(f"results/{place}", COMMANDS[kind])
+        return self.root / place
 
     def document(self, kind: str, **where: str | int) -> dict[str, Any]:
         """Read one of the JSON files of `PLACES`.
@@ -129,9 +148,7 @@ class Evidence:
             MissingEvidence: it does not exist.
             StoreError: it is damaged.
         """
-        path = self.root / PLACES[kind].format(**where)
-        if not path.exists():
-            raise MissingEvidence(f"results/{PLACES[kind].format(**where)}", COMMANDS[kind])
+        path = self.path(kind, **where)
         try:
             content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
