@@ -17,7 +17,9 @@ def main() -> None:
     """Read arguments, judge, write two audits in three forms, and print how the verdicts fall."""
     arguments = parser(__doc__)
     arguments.add_argument("--results", type=Path, required=True, help="the results folder; what it lacks is said")
-    arguments.add_argument("--output-dir", type=Path, required=True, help="gets published and ledger as .json .tex .html")
+    arguments.add_argument(
+        "--output-dir", type=Path, required=True, help="gets published and ledger as .json .tex .html"
+    )
     given = arguments.parse_args()
     numbers = published()
     audits = {

@@ -1,4 +1,4 @@
-"""Time the updates of every method of the grid, in turns on the same rollout: seconds, milliseconds a token (Table 9)."""
+"""Time the updates of every method of the grid, in turns on the same rollout (Table 9)."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,12 @@ def main() -> None:
     """Read arguments, time, write."""
     arguments = parser(__doc__)
     arguments.add_argument(
-        "--base", type=keyed_path, action="append", required=True, metavar="SUITE=DIRECTORY", help="a suite's base model"
+        "--base",
+        type=keyed_path,
+        action="append",
+        required=True,
+        metavar="SUITE=DIRECTORY",
+        help="a suite's base model",
     )
     arguments.add_argument("--rounds", type=int, default=9, help="turns of each method (2 or more)")
     arguments.add_argument("--output", type=Path, required=True, help="the JSON file")
@@ -32,7 +37,8 @@ def main() -> None:
             regimes.append(time_regime(setting, regime, methods, given.rounds))
     configuration = {"methods": methods, "rounds": given.rounds, "root_seed": study.root_seed}
     write_json(
-        given.output, Timing(regimes=regimes, provenance=clock.provenance(configuration, ["acpo.timing", "acpo.bench"], hashes))
+        given.output,
+        Timing(regimes=regimes, provenance=clock.provenance(configuration, ["acpo.timing", "acpo.bench"], hashes)),
     )
 
 

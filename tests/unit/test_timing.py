@@ -19,8 +19,8 @@ from acpo.timing import MethodTime, RegimeTime, Timing, timed_methods
 
 SCRIPT = ROOT / "scripts" / "time_updates.py"
 PROVENANCE = Provenance(
-    configuration={}, configuration_hash="0" * 16, code_hash="0" * 16, data_hashes={}, git_commit="none", git_dirty=False,
-    packages={}, python="3.11", platform="test", device="cpu", wall_seconds=1.0, peak_memory_mb=1.0,
+    configuration={}, configuration_hash="0" * 16, code_hash="0" * 16, data_hashes={}, git_commit="none",
+    git_dirty=False, packages={}, python="3.11", platform="test", device="cpu", wall_seconds=1.0, peak_memory_mb=1.0,
 )  # fmt: skip
 
 
@@ -65,13 +65,28 @@ def test_a_grid_without_the_reference_is_refused(values: dict) -> None:
         timed_methods(parse_study(values))
 
 
-def test_every_pass_of_every_method_is_timed(small: SmallStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_pass_of_every_method_is_timed(
+    small: SmallStudy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     output = tmp_path / "timing.json"
-    line = ["time_updates", "--config", small.config, "--base", f"mini={small.base}", "--rounds", "2", "--output", output]
+    line = [
+        "time_updates",
+        "--config",
+        small.config,
+        "--base",
+        f"mini={small.base}",
+        "--rounds",
+        "2",
+        "--output",
+        output,
+    ]
     monkeypatch.setattr(sys, "argv", [str(part) for part in line])
     runpy.run_path(str(SCRIPT), run_name="__main__")
     timing = read_json(output, Timing)
-    assert [(each.suite, each.regime, each.updates) for each in timing.regimes] == [("mini", "nonp", 2), ("mini", "offp", 4)]
+    assert [(each.suite, each.regime, each.updates) for each in timing.regimes] == [
+        ("mini", "nonp", 2),
+        ("mini", "offp", 4),
+    ]
     setting = Setting.of(small.study(), "mini", small.base)
     for each in timing.regimes:
         assert set(each.methods) == set(small.study().grid.methods)

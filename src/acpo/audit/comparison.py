@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
-from acpo.audit.evidence import MissingEvidence
+from acpo.audit.evidence import MissingEvidenceError
 from acpo.audit.verdict import Verdict
 
 CONFIDENCE = 0.95
@@ -50,13 +50,13 @@ def paired(first: Mapping[int, float], second: Mapping[int, float], names: str) 
         names: What is compared, for the message.
 
     Raises:
-        MissingEvidence: fewer than two seeds have both: their spread is unknown, so nothing can be inferred.
+        MissingEvidenceError: fewer than two seeds have both: their spread is unknown, so nothing can be inferred.
     """
     if len(second) == 1 and len(first) > 1:
         second = dict.fromkeys(first, next(iter(second.values())))
     seeds = sorted(first.keys() & second.keys())
     if len(seeds) < 2:
-        raise MissingEvidence(
+        raise MissingEvidenceError(
             f"two training seeds or more of {names} (there {'is' if len(seeds) == 1 else 'are'} {len(seeds)})",
             "snakemake --cores 2 all --config seeds='[0, 1, 2]'",
         )

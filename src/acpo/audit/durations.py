@@ -1,8 +1,10 @@
 """Table 9: its relative columns recomputed from the seconds beside them."""
 
+from itertools import product
+
 import pandas as pd
 
-from acpo.audit.published import Published
+from acpo.audit.published import Number, Published
 from acpo.audit.scores import NEAR, OFF, SLACK
 
 MEASURES = {"Update (s)": "Update Rel.", "Per-token (ms)": "Per-token Rel."}
@@ -16,26 +18,24 @@ def relatives(published: Published) -> pd.DataFrame:
         row, regime, measure, printed, recomputed, lowest and highest (what the rounding of both times allows), and
         `within`: whether the printed value, itself rounded, lies among them.
     """
-    frame = published.tables["table9"].frame()
-    cells = frame.set_index(["group", "column", "row"])
+    table = published.tables["table9"]
+    methods = [name for name in table.panels[""] if name != REFERENCE]
     rows = []
-    for regime in frame["group"].unique():
-        for measure, relative in MEASURES.items():
-            reference = cells.loc[(regime, measure, REFERENCE)]
-            for method in (name for name in frame["row"].unique() if name != REFERENCE):
-                time, printed = cells.loc[(regime, measure, method)], cells.loc[(regime, relative, method)]
-                low, high = _range(time, reference)
-                slack = printed["rounding"] + SLACK
-                value = 100 * (time["value"] / reference["value"] - 1)
-                within = low - slack <= printed["value"] <= high + slack
-                rows.append((method, regime, measure, printed["value"], value, low, high, within))
+    for regime, (measure, relative), method in product((OFF, NEAR), MEASURES.items(), methods):
+        reference = table.number("", REFERENCE, (regime, measure))
+        time, printed = (table.number("", method, (regime, column)) for column in (measure, relative))
+        low, high = _range(time, reference)
+        slack = printed.rounding + SLACK
+        value = 100 * (time.value / reference.value - 1)
+        within = low - slack <= printed.value <= high + slack
+        rows.append((method, regime, measure, printed.value, value, low, high, within))
     columns = ["row", "regime", "measure", "printed", "recomputed", "lowest", "highest", "within"]
     return pd.DataFrame(rows, columns=columns)
 
 
-def _range(time: pd.Series, reference: pd.Series) -> tuple[float, float]:
-    low = (time["value"] - time["rounding"]) / (reference["value"] + reference["rounding"])
-    high = (time["value"] + time["rounding"]) / (reference["value"] - reference["rounding"])
+def _range(time: Number, reference: Number) -> tuple[float, float]:
+    low = (time.value - time.rounding) / (reference.value + reference.rounding)
+    high = (time.value + time.rounding) / (reference.value - reference.rounding)
     return 100 * (low - 1), 100 * (high - 1)
 
 

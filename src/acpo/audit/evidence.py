@@ -29,7 +29,7 @@ COMMANDS = {
 }
 
 
-class MissingEvidence(Exception):
+class MissingEvidenceError(Exception):
     """A check's inputs do not exist: what it needs, and the command that makes it."""
 
     def __init__(self, needs: str, command: str):
@@ -38,7 +38,7 @@ class MissingEvidence(Exception):
 
 
 class Evidence:
-    """A results folder, seen by the checks. Whatever is absent raises `MissingEvidence`, never a guess."""
+    """A results folder, seen by the checks. Whatever is absent raises `MissingEvidenceError`, never a guess."""
 
     def __init__(self, study: Study, root: Path, published: Published):
         """Open a results folder.
@@ -57,14 +57,12 @@ class Evidence:
         """List the suites of the grid, of one family where asked for.
 
         Raises:
-            MissingEvidence: the grid has none of that family.
+            MissingEvidenceError: the grid has none of that family.
         """
-        names = [
-            name for name in self.study.grid.suites if family is None or self.study.suites[name].family == family
-        ]
+        names = [name for name in self.study.grid.suites if family is None or self.study.suites[name].family == family]
         if not names:
             known = ", ".join(name for name, suite in self.study.suites.items() if suite.family == family)
-            raise MissingEvidence(
+            raise MissingEvidenceError(
                 f"a suite of the family {family} in the grid ({known}; engine verl)", "snakemake --profile slurm all"
             )
         return names
@@ -80,26 +78,26 @@ class Evidence:
         """Return a cell's result.
 
         Raises:
-            MissingEvidence: it has not been made, or was made with another configuration than the study's.
+            MissingEvidenceError: it has not been made, or was made with another configuration than the study's.
         """
         self.require(cell.method)
         result, command = self.results.cell(cell), f"snakemake --cores 2 results/{cell}.json"
         if result is None:
-            raise MissingEvidence(f"results/{cell}.json", command)
+            raise MissingEvidenceError(f"results/{cell}.json", command)
         evaluated = {"training": resolve(self.study, cell), "evaluation": resolve_evaluation(self.study, cell)}
         if result.provenance.configuration_hash != digest(evaluated):
-            raise MissingEvidence(f"results/{cell}.json of this configuration (it was made with another)", command)
+            raise MissingEvidenceError(f"results/{cell}.json of this configuration (it was made with another)", command)
         return result
 
     def require(self, *methods: str) -> None:
         """Make sure that the study defines these methods.
 
         Raises:
-            MissingEvidence: it does not define one.
+            MissingEvidenceError: it does not define one.
         """
         for method in methods:
             if method not in self.study.methods and method != "base":
-                raise MissingEvidence(f"a method {method} in config.yaml", "docs/add_a_method.md says how")
+                raise MissingEvidenceError(f"a method {method} in config.yaml", "docs/add_a_method.md says how")
 
     def scores(self, cell: Cell, benchmark: str) -> dict[int, float]:
         """Return a cell's scores by training seed, fractions: best checkpoint by validation, as the paper reports.
@@ -114,18 +112,18 @@ class Evidence:
         """Return the per-update metrics of a cell's finished runs, by seed.
 
         Raises:
-            MissingEvidence: no run of it is finished, or one was made with another configuration than the study's.
+            MissingEvidenceError: no run of it is finished, or one was made with another configuration than the study's.
         """
         self.require(cell.method)
         command = f"snakemake --cores 2 results/{cell}.json"
         logs = self.results.metrics(cell)
         if not logs:
-            raise MissingEvidence(f"results/runs/{cell}/seed*/metrics.parquet", command)
+            raise MissingEvidenceError(f"results/runs/{cell}/seed*/metrics.parquet", command)
         wanted = digest(resolve(self.study, cell))
         for seed in logs:
             run = self.root / "runs" / str(cell) / f"seed{seed}" / "run.json"
             if read_json(run, RunRecord).provenance.configuration_hash != wanted:
-                raise MissingEvidence(
+                raise MissingEvidenceError(
                     f"results/runs/{cell}/seed{seed} of this configuration (it was made with another)", command
                 )
         return logs
@@ -134,18 +132,18 @@ class Evidence:
         """Return the place of one of the files of `PLACES`.
 
         Raises:
-            MissingEvidence: it does not exist.
+            MissingEvidenceError: it does not exist.
         """
         place = PLACES[kind].format(**where)
         if not (self.root / place).exists():
-            raise MissingEvidence(f"results/{place}", COMMANDS[kind])
+            raise MissingEvidenceError(f"results/{place}", COMMANDS[kind])
         return self.root / place
 
     def document(self, kind: str, **where: str | int) -> dict[str, Any]:
         """Read one of the JSON files of `PLACES`.
 
         Raises:
-            MissingEvidence: it does not exist.
+            MissingEvidenceError: it does not exist.
             StoreError: it is damaged.
         """
         path = self.path(kind, **where)

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from acpo.audit.checks import CHECKS
 from acpo.audit.checks.finding import Finding
-from acpo.audit.evidence import Evidence, MissingEvidence
+from acpo.audit.evidence import Evidence, MissingEvidenceError
 from acpo.audit.published import load_yaml
 from acpo.audit.verdict import Audit, Row, Verdict
 from acpo.config import nearest
@@ -24,7 +24,7 @@ class Entry(Record):
     statement: str
     published: str
     check: str | None = None
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] = Field(default_factory=dict)
     reason: str | None = None
     command: str
 
@@ -104,5 +104,5 @@ def _finding(entry: Entry, evidence: Evidence) -> Finding:
         return Finding(Verdict.NOT_TESTABLE, "", entry.reason or "")
     try:
         return CHECKS[entry.check](evidence, **entry.arguments)
-    except MissingEvidence as missing:
+    except MissingEvidenceError as missing:
         return Finding(Verdict.NOT_TESTABLE, "", f"Not testable here: {missing}.")

@@ -14,4 +14,6 @@ def text_table(audit: Audit) -> TextTable:
         (row.claim, row.place, row.published, row.recomputed or "–", str(row.verdict), row.why, row.command)
         for row in audit.rows
     ]
-    return TextTable(audit.title, f"{len(rows)} claims. {counts}. See docs/audit.md for how to read it.", COLUMNS, WIDTHS, rows)
+    return TextTable(
+        audit.title, f"{len(rows)} claims. {counts}. See docs/audit.md for how to read it.", COLUMNS, WIDTHS, rows
+    )

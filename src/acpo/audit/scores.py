@@ -1,7 +1,7 @@
 """Averages, ranks and cross-regime drops of Tables 1, 2, 5 and 7, recomputed from their printed scores."""
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, cast
 
 import pandas as pd
 
@@ -92,9 +92,8 @@ def drops(scores: pd.DataFrame, tasks: Iterable[str]) -> pd.Series:
         scores: See `settings` and `with_math_average`.
         tasks: Which of its tasks count, equally.
     """
-    wide = scores.loc[list(tasks)].unstack("regime")
-    change = wide.xs(OFF, axis=1, level="regime") - wide.xs(NEAR, axis=1, level="regime")
-    return change.mean()
+    change = scores.xs(OFF, level="regime") - scores.xs(NEAR, level="regime")
+    return cast(pd.Series, change.loc[list(tasks)].mean())
 
 
 def with_math_average(published: Published) -> pd.DataFrame:

@@ -50,9 +50,7 @@ def write_cell(root: Path, study: Study, cell: Cell, scores: Mapping[int, float]
         seed_standard_error=None,
     )  # fmt: skip
     checkpoints = {"last": kept} if cell.is_base else {"best": kept, "last": useless}
-    benchmark = BenchmarkScore(
-        task="countdown_mini", questions=512, k=8, grader_version="1", checkpoints=checkpoints
-    )
+    benchmark = BenchmarkScore(task="countdown_mini", questions=512, k=8, grader_version="1", checkpoints=checkpoints)
     configuration = {"training": resolve(study, cell), "evaluation": resolve_evaluation(study, cell)}
     write_json(
         root / f"{cell}.json",
@@ -71,9 +69,7 @@ def write_scores(root: Path, study: Study, score: Callable[[str, str], float], s
         for regime in REGIMES:
             # A little of each method's own, so that differences have a spread.
             own = 0.001 * (len(method) % 3)
-            scores = {
-                seed: score(method, regime) + NOISE[seed] + own * ((seed * 7) % 3 - 1) for seed in seeds
-            }
+            scores = {seed: score(method, regime) + NOISE[seed] + own * ((seed * 7) % 3 - 1) for seed in seeds}
             write_cell(root, study, Cell("mini", method, regime), scores)
 
 

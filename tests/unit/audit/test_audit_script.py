@@ -51,9 +51,7 @@ def test_both_audits_in_three_forms_say_the_same(
     assert verdicts["table1a"] == "reproduced"
 
 
-def test_the_same_results_give_the_same_bytes(
-    shipped: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_same_results_give_the_same_bytes(shipped: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_scores(tmp_path / "results", shipped, lambda *_: 0.3)
     contents = []
     for name in ("one", "two"):

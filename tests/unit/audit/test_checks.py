@@ -9,7 +9,7 @@ import pytest
 from audit_study import evidence, write_cell, write_logs, write_probe, write_scores, write_timing
 
 from acpo.audit.checks import CHECKS, equations
-from acpo.audit.evidence import MissingEvidence
+from acpo.audit.evidence import MissingEvidenceError
 from acpo.audit.verdict import Verdict
 from acpo.cells import Cell
 from acpo.config import Study, parse_study
@@ -118,7 +118,7 @@ def test_sensitivity_looks_at_other_alphas(
 
 
 def test_sensitivity_without_other_settings_says_so(shipped: Study, tmp_path: Path) -> None:
-    with pytest.raises(MissingEvidence, match="ACPO with other alpha or clip_base"):
+    with pytest.raises(MissingEvidenceError, match="ACPO with other alpha or clip_base"):
         CHECKS["sensitivity"](evidence(tmp_path, shipped))
 
 
@@ -280,7 +280,7 @@ def test_gradient_probes(
 @pytest.mark.parametrize("content", [{}, {"parts": {}}, {"parts": {"dapo": {"angle": None}}}, {"dominance": {}}])
 def test_a_probe_without_the_number_is_refused(shipped: Study, tmp_path: Path, content: dict[str, Any]) -> None:
     write_probe(tmp_path, "gradients", lambda *_: content)
-    with pytest.raises(StoreError, match="mini_dapo_nonp.*run snakemake"):
+    with pytest.raises(StoreError, match=r"mini_dapo_nonp.*run snakemake"):
         CHECKS["gradient_angle"](evidence(tmp_path, shipped), variant="dapo", at_most=5)
 
 
@@ -293,20 +293,21 @@ def test_derivations_are_taken_as_they_were_found(
     (tmp_path / "theory" / "statements.json").write_text(json.dumps({"statements": [statement]}))
     finding = CHECKS["derivation"](evidence(tmp_path, shipped), statement="unimodal")
     assert (finding.verdict, finding.recomputed, finding.why) == (verdict, "three turning points", "closed form.")
-    with pytest.raises(MissingEvidence, match=r"the statement band in results/theory/statements.json"):
+    with pytest.raises(MissingEvidenceError, match=r"the statement band in results/theory/statements.json"):
         CHECKS["derivation"](evidence(tmp_path, shipped), statement="band")
 
 
 @pytest.mark.parametrize(
     ("times", "verdicts"),
     [
-        ({"dapo": [1.0, 1.1], "acpo": [1.0, 1.1], "ar_lopti": [2.2, 2.3], "high_entropy": [1.4, 1.55]}, (YES, YES, YES)),
+        (
+            {"dapo": [1.0, 1.1], "acpo": [1.0, 1.1], "ar_lopti": [2.2, 2.3], "high_entropy": [1.4, 1.55]},
+            (YES, YES, YES),
+        ),
         ({"dapo": [1.0, 1.1], "acpo": [1.5, 1.6], "ar_lopti": [2.0, 2.0], "high_entropy": [1.0, 1.1]}, (OPEN,) * 3),
     ],
 )
-def test_timing(
-    shipped: Study, tmp_path: Path, times: dict[str, list[float]], verdicts: tuple[Verdict, ...]
-) -> None:
+def test_timing(shipped: Study, tmp_path: Path, times: dict[str, list[float]], verdicts: tuple[Verdict, ...]) -> None:
     write_timing(tmp_path, times)
     checks = ("acpo_overhead", "ar_lopti_overhead", "high_entropy_overhead")
     found = evidence(tmp_path, shipped)
@@ -315,7 +316,7 @@ def test_timing(
 
 def test_a_method_that_was_not_timed_is_missing(shipped: Study, tmp_path: Path) -> None:
     write_timing(tmp_path, {"dapo": [1.0, 1.1]})
-    with pytest.raises(MissingEvidence, match=r"acpo in results/timing.json"):
+    with pytest.raises(MissingEvidenceError, match=r"acpo in results/timing.json"):
         CHECKS["acpo_overhead"](evidence(tmp_path, shipped))
 
 

@@ -80,9 +80,7 @@ def changed(path: tuple[str, ...], cell: int, printed: str) -> dict[str, Row]:
         (("table9", "panels", "", "ACPO"), 0, "300.0 ± 45.5", "overhead_acpo", "not reproduced"),
     ],
 )
-def test_verdicts_follow_the_numbers(
-    path: tuple[str, ...], cell: int, printed: str, name: str, verdict: str
-) -> None:
+def test_verdicts_follow_the_numbers(path: tuple[str, ...], cell: int, printed: str, name: str, verdict: str) -> None:
     assert ROWS[name].verdict != verdict
     assert changed(path, cell, printed)[name].verdict == verdict
 

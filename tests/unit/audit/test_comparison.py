@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from acpo.audit.comparison import Difference, all_positive, paired
-from acpo.audit.evidence import MissingEvidence
+from acpo.audit.evidence import MissingEvidenceError
 
 
 def test_interval_of_three_seeds_by_hand() -> None:
@@ -30,7 +30,7 @@ def test_seeds_are_paired_and_a_base_model_stands_for_every_seed() -> None:
 
 @pytest.mark.parametrize(("first", "second"), [({0: 1.0}, {0: 0.5}), ({0: 1.0, 1: 2.0}, {2: 1.0, 3: 1.0}), ({}, {})])
 def test_one_seed_allows_no_inference(first: dict[int, float], second: dict[int, float]) -> None:
-    with pytest.raises(MissingEvidence, match="two training seeds or more of x and y"):
+    with pytest.raises(MissingEvidenceError, match="two training seeds or more of x and y"):
         paired(first, second, "x and y")
 
 

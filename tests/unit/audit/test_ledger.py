@@ -57,7 +57,8 @@ def test_without_results_every_untested_claim_says_what_it_needs(shipped: Study,
             assert NEEDS.match(row.why), row.why
     testable = {row.id for row in audit.rows if row.verdict is not Verdict.NOT_TESTABLE}
     assert testable == {
-        "objective_grpo", "advantage", "gradient_grpo", "logit_coefficient", "objective_acpo", "table3", "table4", "welch"
+        "objective_grpo", "advantage", "gradient_grpo", "logit_coefficient", "objective_acpo", "table3", "table4",
+        "welch",
     }  # fmt: skip
 
 

@@ -1,11 +1,11 @@
 """The checks of the ledger, by name. Each takes the evidence and its own arguments, and returns a finding.
 
-A check whose inputs are missing raises `MissingEvidence`.
+A check whose inputs are missing raises `MissingEvidenceError`.
 """
 
 from collections.abc import Callable
 
-from acpo.audit.checks import configuration, equations, probes, scores, theory, timing, training
+from acpo.audit.checks import clipping, configuration, equations, probes, scores, theory, timing, training
 from acpo.audit.checks.finding import Finding
 
 CHECKS: dict[str, Callable[..., Finding]] = {
@@ -14,8 +14,8 @@ CHECKS: dict[str, Callable[..., Finding]] = {
         *(scores.acpo_leads, scores.heuristics_gain, scores.average_rank, scores.cross_regime, scores.clip_ablation),
         *(scores.best_bins, scores.sensitivity, scores.welch_tests),
         *(training.ratio_spread_by_probability, training.ratio_spread_by_regime, training.mean_ratio),
-        *(training.uneven_clipping, training.clip_levels, training.acpo_clips_little, training.even_clipping),
-        *(training.steady_gradients, training.average_width, training.widths_follow_spread, training.updates_a_rollout),
+        *(clipping.uneven_clipping, clipping.clip_levels, clipping.acpo_clips_little, clipping.even_clipping),
+        *(clipping.steady_gradients, clipping.average_width, clipping.widths_follow_spread, training.updates_a_rollout),
         *(equations.grpo_objective, equations.clipped_gradient, equations.acpo_objective, equations.advantages),
         *(equations.logit_gradient, equations.welch_statistic),
         *(configuration.common_settings, configuration.method_settings, theory.derivation),

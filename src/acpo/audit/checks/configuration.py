@@ -3,7 +3,7 @@
 from typing import Any
 
 from acpo.audit.checks.finding import Finding, holds
-from acpo.audit.evidence import Evidence, MissingEvidence
+from acpo.audit.evidence import Evidence, MissingEvidenceError
 
 TRAINING = {
     "Max Prompt Length": "max_prompt_tokens",
@@ -34,7 +34,7 @@ METHODS = {
 def common_settings(evidence: Evidence, suite: str) -> Finding:
     """Compare a suite's settings with Table 3."""
     if suite not in evidence.study.suites:
-        raise MissingEvidence(f"a suite {suite} in config.yaml", "git checkout config.yaml")
+        raise MissingEvidenceError(f"a suite {suite} in config.yaml", "git checkout config.yaml")
     evidence.require("dapo")
     training = evidence.study.suites[suite].training.model_dump()
     found: dict[tuple[str, str], Any] = {(row, "N-OnP."): training[key] for row, key in TRAINING.items()}
@@ -42,12 +42,15 @@ def common_settings(evidence: Evidence, suite: str) -> Finding:
     found |= {(row, "N-OnP."): evidence.study.methods["dapo"].parameters[key] for row, key in CLIP.items()}
     for column, regime in REGIMES.items():
         if regime not in evidence.study.regimes:
-            raise MissingEvidence(f"a regime {regime} in config.yaml", "git checkout config.yaml")
+            raise MissingEvidenceError(f"a regime {regime} in config.yaml", "git checkout config.yaml")
         sizes = evidence.study.regime(suite, regime)
         found |= {(row, column): getattr(sizes, key) for row, key in BATCHES.items()}
     table = evidence.published.tables["table3"]
     return _compare(
-        {f"{row} {column}": (table.number("", row, ("", column)).value, value) for (row, column), value in found.items()},
+        {
+            f"{row} {column}": (table.number("", row, ("", column)).value, value)
+            for (row, column), value in found.items()
+        },
         f"config.yaml: suites.{suite}, regimes, methods.dapo.",
     )
 

@@ -85,8 +85,8 @@ def advantages(evidence: Evidence) -> Finding:
     return holds(
         max(gaps) < 1e-4,
         f"largest difference from (r - mean)/std {max(gaps):.1e}",
-        f"{TRIALS} random groups of {min(sizes)} to {max(sizes)} rewards of 0 or 1. The code adds a small number to the "
-        "standard deviation, as common implementations do.",
+        f"{TRIALS} random groups of {min(sizes)} to {max(sizes)} rewards of 0 or 1. The code adds a small number to "
+        "the standard deviation, as common implementations do.",
     )
 
 

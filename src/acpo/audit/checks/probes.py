@@ -1,7 +1,7 @@
 """Claims about tokens and gradients, from what the probes measured in DAPO's runs of the grid.
 
-`tokens.json` holds `exponent` (value, standard_error, r2), `band` (inside, bins), `probability_entropy` (rank correlation)
-and `clipped` (share of clipped tokens, and of all tokens, where probability and entropy are low). `gradients.json` holds
+`tokens.json` holds `exponent` (value, standard_error, r2), `band` (inside, bins), `probability_entropy` (spearman) and
+`clipped` (share of clipped tokens, and of all tokens, where probability and entropy are low). `gradients.json` holds
 `parts` (norm in percent of the reference, angle in degrees, by name) and `dominance` (norm of the low- and of the
 high-probability tokens' gradient, by updates a rollout).
 """
@@ -13,7 +13,7 @@ import numpy as np
 
 from acpo.audit.checks.finding import Finding, holds
 from acpo.audit.comparison import Difference, all_positive
-from acpo.audit.evidence import COMMANDS, PLACES, Evidence, MissingEvidence
+from acpo.audit.evidence import COMMANDS, PLACES, Evidence, MissingEvidenceError
 from acpo.audit.verdict import Verdict
 from acpo.cells import Cell, cell_seeds
 from acpo.store import StoreError
@@ -84,7 +84,7 @@ def gradient_order(
     larger: str | None = None,
     smaller: str | None = None,
 ) -> Finding:
-    """Say whether one part's gradient is nearer in direction to the whole's than another's, and one larger than another."""
+    """Say whether one part's gradient is nearer in direction to the whole's than another's, and one is larger."""
     angles = _part(evidence, farther, "angle", minus=nearer)
     differences, shown = dict(angles), f"angle of {farther} minus {nearer}, degrees: {_texts(angles, 1)}"
     if larger and smaller:
@@ -114,7 +114,7 @@ def gradient_rotation(evidence: Evidence, variant: str) -> Finding:
     The floor is the angle between two halves of the same gradient.
     """
     norms, floor = _part(evidence, variant, "norm"), _part(evidence, variant, "angle", minus="split_half")
-    near = [80 <= low and high <= 125 for low, high in (each.interval() for each in norms.values())]
+    near = [low >= 80 and high <= 125 for low, high in (each.interval() for each in norms.values())]
     verdict = all_positive(floor.values())
     if verdict is Verdict.REPRODUCED and not all(near):
         verdict = Verdict.NOT_REPRODUCED
@@ -153,7 +153,7 @@ def _documents(evidence: Evidence, kind: str) -> Iterator[tuple[str, list[dict[s
             seeds = cell_seeds(evidence.study, cell)
             found = [evidence.document(kind, cell=str(cell), seed=seed) for seed in seeds]
             if len(found) < 2:
-                raise MissingEvidence(f"{PLACES[kind]} of two training seeds of {cell} or more", COMMANDS[kind])
+                raise MissingEvidenceError(f"{PLACES[kind]} of two training seeds of {cell} or more", COMMANDS[kind])
             yield str(cell), found
 
 

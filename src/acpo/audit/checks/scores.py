@@ -1,6 +1,7 @@
 """Claims about scores: who is first, how scores change between regimes, ablations."""
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -8,14 +9,15 @@ from scipy.stats import ttest_ind
 
 from acpo.audit.checks.finding import Finding, holds
 from acpo.audit.comparison import Difference, all_positive, paired
-from acpo.audit.evidence import Evidence, MissingEvidence
+from acpo.audit.evidence import Evidence, MissingEvidenceError
 from acpo.audit.verdict import Verdict
 from acpo.cells import BASE, Cell
 
 BASELINES = ("ar_lopti", "high_entropy", "low_entropy", "dapo", "cispo")
 ACPO = "acpo"
 SEEDS = (
-    "Differences are paired by training seed, best checkpoints by validation; in brackets the 95 % t interval over seeds."
+    "Differences are paired by training seed, best checkpoints by validation; in brackets the 95 % t interval over "
+    "seeds."
 )
 
 
@@ -85,7 +87,7 @@ def clip_ablation(evidence: Evidence) -> Finding:
             evidence, first, second, suite, regime, benchmark
         )
         for suite, regime, benchmark in evidence.settings("countdown")
-        for first, second in zip(order, order[1:], strict=False)
+        for first, second in pairwise(order)
     }
     return _finding(differences, "")
 
@@ -113,7 +115,7 @@ def sensitivity(evidence: Evidence) -> Finding:
         and {key for key in default if method.parameters[key] != default[key]} <= {"alpha", "clip_base"}
     ]
     if not others:
-        raise MissingEvidence(
+        raise MissingEvidenceError(
             "methods that are ACPO with other alpha or clip_base in config.yaml", "docs/add_a_method.md says how"
         )
     differences = {
@@ -155,14 +157,14 @@ def welch_tests(evidence: Evidence) -> Finding:
 def _repeats(evidence: Evidence, cell: Cell, benchmark: str) -> dict[int, list[float]]:
     score = evidence.cell(cell).benchmarks[benchmark].checkpoints["best"]
     if any(len(seed.repeat_means) < 2 for seed in score.seeds):
-        raise MissingEvidence(f"two samples a question or more in {cell}", f"set benchmarks.{benchmark}.samples")
+        raise MissingEvidenceError(f"two samples a question or more in {cell}", f"set benchmarks.{benchmark}.samples")
     return {seed.seed: seed.repeat_means for seed in score.seeds}
 
 
 def _difference(evidence: Evidence, first: str, second: str, suite: str, regime: str, benchmark: str) -> Difference:
     cells = [Cell(suite, method, regime) for method in (first, second)]
     scores = [evidence.scores(cell, benchmark) for cell in cells]
-    return paired(*scores, f"{cells[0]} and {cells[1]}")
+    return paired(scores[0], scores[1], f"{cells[0]} and {cells[1]}")
 
 
 def _drop(evidence: Evidence, method: str) -> dict[int, float]:
@@ -171,7 +173,7 @@ def _drop(evidence: Evidence, method: str) -> dict[int, float]:
     ordered = {regime: evidence.study.regime(evidence.suites()[0], regime).updates_per_rollout for regime in regimes}
     near, off = min(ordered, key=ordered.__getitem__), max(ordered, key=ordered.__getitem__)
     if near == off:
-        raise MissingEvidence("two regimes in the grid", "snakemake --cores 2 all")
+        raise MissingEvidenceError("two regimes in the grid", "snakemake --cores 2 all")
     for suite in evidence.suites():
         for benchmark in evidence.study.suites[suite].benchmarks:
             scores = [evidence.scores(Cell(suite, method, regime), benchmark) for regime in (near, off)]

@@ -1,7 +1,7 @@
 """Derivations: what the theory rule recomputed."""
 
 from acpo.audit.checks.finding import Finding, holds
-from acpo.audit.evidence import COMMANDS, Evidence, MissingEvidence
+from acpo.audit.evidence import COMMANDS, Evidence, MissingEvidenceError
 from acpo.audit.verdict import Verdict
 
 
@@ -15,6 +15,6 @@ def derivation(evidence: Evidence, statement: str) -> Finding:
     content = evidence.document("theory", name="statements")
     found = {each["id"]: each for each in content["statements"]}
     if statement not in found:
-        raise MissingEvidence(f"the statement {statement} in results/theory/statements.json", COMMANDS["theory"])
+        raise MissingEvidenceError(f"the statement {statement} in results/theory/statements.json", COMMANDS["theory"])
     one = found[statement]
     return holds(one["agrees"], one["recomputed"], f"{one['how']}.", otherwise=Verdict.CONTRADICTED)

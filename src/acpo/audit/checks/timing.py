@@ -1,7 +1,7 @@
 """Claims about the cost of an update (App. L), from `results/timing.json`."""
 
 from acpo.audit.checks.finding import Finding, holds
-from acpo.audit.evidence import COMMANDS, PLACES, Evidence, MissingEvidence
+from acpo.audit.evidence import COMMANDS, PLACES, Evidence, MissingEvidenceError
 from acpo.store import read_json
 from acpo.timing import REFERENCE, RegimeTime, Timing
 
@@ -48,5 +48,5 @@ def _relative(evidence: Evidence, method: str) -> dict[str, RegimeTime]:
     timing = read_json(evidence.path("timing"), Timing)
     found = {f"{each.suite} {each.regime}": each for each in timing.regimes if method in each.methods}
     if not found:
-        raise MissingEvidence(f"{method} in results/{PLACES['timing']}", COMMANDS["timing"])
+        raise MissingEvidenceError(f"{method} in results/{PLACES['timing']}", COMMANDS["timing"])
     return found

@@ -50,9 +50,9 @@ def _additive(published: Published) -> Row:
         "Table 5",
         "The 24 rows are scores of 24 separate trainings",
         published="a score for each alpha, epsilon_base, benchmark and regime",
-        recomputed=f"{found['zero'].sum()} of {found['contrasts'].sum()} interactions of neighbouring settings are zero "
-        f"within rounding; in {len(exact)} of {len(found)} benchmark-regime columns all are; the largest residual of "
-        f"additive effects of alpha and epsilon_base is {found['residual'].max():.3f} points",
+        recomputed=f"{found['zero'].sum()} of {found['contrasts'].sum()} interactions of neighbouring settings are "
+        f"zero within rounding; in {len(exact)} of {len(found)} benchmark-regime columns all are; the largest residual "
+        f"of additive effects of alpha and epsilon_base is {found['residual'].max():.3f} points",
         verdict=Verdict.NOT_TESTABLE,
         why="A pattern of the printed numbers; the scores behind them are not published. This table is no target and "
         "no input of any simulation here.",
@@ -84,7 +84,7 @@ def _best_alpha(published: Published) -> Row:
     frame = grid(published)
     averages = frame[frame["benchmark"] == AVERAGE]
     best = {
-        regime: group[group["value"] == group["value"].max()]["row"].tolist()
+        str(regime): group[group["value"] == group["value"].max()]["row"].tolist()
         for regime, group in averages.groupby("regime", sort=False)
     }
     inside = all(row in ("3 0.2", "4 0.2") for rows in best.values() for row in rows)
@@ -113,8 +113,8 @@ def _clip_average(published: Published) -> Row:
         recomputed=f"epsilon_b = {base} + {alpha} sigma_b is at least {base} in every bin, as sigma_b >= 0; "
         f"GRPO's width is {grpo}",
         verdict=Verdict.CONTRADICTED if alpha >= 0 and base >= grpo else Verdict.NOT_REPRODUCED,
-        why="Eq. 12 with the settings of Table 4; an average of numbers that are at least GRPO's width is not below it. "
-        "It can be below DAPO's upper width of 0.3.",
+        why="Eq. 12 with the settings of Table 4; an average of numbers that are at least GRPO's width is not below "
+        "it. It can be below DAPO's upper width of 0.3.",
     )
 
 

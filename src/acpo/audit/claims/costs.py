@@ -82,11 +82,8 @@ def _high_entropy(published: Published, found: pd.DataFrame) -> Row:
 
 
 def _acpo(published: Published, found: pd.DataFrame) -> Row:
-    frame = published.tables["table9"].frame().set_index(["group", "column", "row"])
-    spread = {
-        regime: 100 * frame.loc[(regime, SECONDS, "DAPO"), "spread"] / frame.loc[(regime, SECONDS, "DAPO"), "value"]
-        for regime in (OFF, NEAR)
-    }
+    dapo = {regime: published.tables["table9"].number("", "DAPO", (regime, SECONDS)) for regime in (OFF, NEAR)}
+    spread = {regime: 100 * (time.spread or 0.0) / time.value for regime, time in dapo.items()}
     values = _of(found, "ACPO", SECONDS)
     return claim(
         "overhead_acpo",
@@ -101,16 +98,16 @@ def _acpo(published: Published, found: pd.DataFrame) -> Row:
 
 
 def _tokens(published: Published) -> Row:
-    wide = tokens_a_response(published).pivot(index="row", columns="regime", values="tokens")
+    found = tokens_a_response(published).pivot(index="row", columns="regime", values="tokens").T.to_dict()
     limit = published.tables["table3"].number("", "Max Response Length", ("", NEAR)).value
-    above = [f"{method} {regime}" for method, line in wide.iterrows() for regime in wide if line[regime] > limit]
+    above = [f"{method} {regime}" for method, line in found.items() for regime in (OFF, NEAR) if line[regime] > limit]
     return claim(
         "tokens_a_step",
         "Table 9, Table 3",
         "A step takes the seconds of one train batch",
         published="near on-policy steps take longer, with half the train batch",
         recomputed="seconds a step over seconds a token and responses a batch, in tokens a response: "
-        + "; ".join(f"{method} {line[NEAR]:.0f} {NEAR}, {line[OFF]:.0f} {OFF}" for method, line in wide.iterrows()),
+        + "; ".join(f"{method} {line[NEAR]:.0f} {NEAR}, {line[OFF]:.0f} {OFF}" for method, line in found.items()),
         verdict=Verdict.NOT_TESTABLE,
         why=f"Which tokens are counted is not stated. Above the response limit of {limit:.0f}: "
         f"{', '.join(above) or 'none'}.",

@@ -50,7 +50,9 @@ def build(results: Results) -> Table:
     found = {(each.suite, each.regime): each for each in (timing.regimes if timing else [])}
     suites = [name for name in results.study.grid.suites if results.study.suites[name].engine.name == "tiny"]
     blocks = tuple(_block(results, suite, found) for suite in suites)
-    caption = "Cost of the updates of one rollout" if blocks else "No suite of the grid is trained by the embedded engine"
+    caption = (
+        "Cost of the updates of one rollout" if blocks else "No suite of the grid is trained by the embedded engine"
+    )
     return Table("table9", "Table 9", caption, blocks)
 
 
@@ -92,8 +94,8 @@ def _notes(suite: str, regimes: list[str], found: dict[tuple[str, str], RegimeTi
     rounds = len(next(iter(timed[0].methods.values())).seconds)
     sizes = "; ".join(f"{each.regime} {each.tokens} tokens in {each.updates} updates" for each in timed)
     return (
-        f"CPU seconds of all updates of one rollout ({sizes}) on one thread: median ± standard deviation of {rounds} rounds. "
-        "Both passes of AR-Lopti count.",
+        f"CPU seconds of all updates of one rollout ({sizes}) on one thread: median ± standard deviation of {rounds} "
+        "rounds. Both passes of AR-Lopti count.",
         "All methods in turns on the same mini-batches of one rollout, from the same base model, in one process.",
         "Rel.: median over DAPO's, minus 1, the same for seconds and milliseconds a token, as all methods see the same "
         "tokens. A dash: the reference, or not timed.",
