@@ -23,8 +23,8 @@ PLACES = {
 """Where the results folder keeps what other parts of the pipeline found out."""
 COMMANDS = {
     "theory": "snakemake --cores 1 theory",
-    "tokens": "snakemake --cores 1 probes",
-    "gradients": "snakemake --cores 1 probes",
+    "tokens": "snakemake --cores 2 results/probes/{cell}/seed{seed}/tokens.json",
+    "gradients": "snakemake --cores 2 results/probes/{cell}/seed{seed}/gradients.json",
     "timing": "snakemake --cores 1 results/timing.json",
 }
 
@@ -136,7 +136,7 @@ class Evidence:
         """
         place = PLACES[kind].format(**where)
         if not (self.root / place).exists():
-            raise MissingEvidenceError(f"results/{place}", COMMANDS[kind])
+            raise MissingEvidenceError(f"results/{place}", COMMANDS[kind].format(**where))
         return self.root / place
 
     def document(self, kind: str, **where: str | int) -> dict[str, Any]:
@@ -150,5 +150,7 @@ class Evidence:
         try:
             content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise StoreError(f"{path}: cannot be read ({error}). Delete it and run: {COMMANDS[kind]}") from error
+            raise StoreError(
+                f"{path}: cannot be read ({error}). Delete it and run: {COMMANDS[kind].format(**where)}"
+            ) from error
         return content

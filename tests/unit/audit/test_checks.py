@@ -193,12 +193,31 @@ def test_widths_that_do_not_follow_are_seen(shipped: Study, tmp_path: Path) -> N
 
 
 def tokens(exponent: float, inside: int, correlation: float, share: float) -> Callable[[str, int], dict[str, Any]]:
-    return lambda regime, seed: {
-        "exponent": {"value": exponent + 0.05 * (seed - 1), "standard_error": 0.1, "r2": 0.9},
-        "band": {"inside": inside, "bins": 20},
-        "probability_entropy": {"spearman": correlation + 0.01 * seed},
-        "clipped": {"share_of_clipped": share + 0.01 * seed, "share_of_all": 0.3},
-    }
+    """Make probe files. `correlation` is -1 or 1: tokens lie on one diagonal or the other, but for a few."""
+
+    def make(regime: str, seed: int) -> dict[str, Any]:
+        low, few = round(1000 * share) + seed, 3 + seed
+        diagonal = [[100, few], [few, 100]] if correlation > 0 else [[few, 100], [100, few]]
+        quadrants = [
+            {"probability": "below 0.5", "entropy": "lower half", "tokens": 300, "clipped": low},
+            {"probability": "0.5 and above", "entropy": "upper half", "tokens": 700, "clipped": 1000 - low},
+        ]
+        pooled = {
+            "tokens": 1000,
+            "exponent": {
+                "exponent": {"value": exponent + 0.05 * (seed - 1)},
+                "bins": [{"used": True}] * 20 + [{"used": False}],
+                "bins_in_band": inside,
+            },
+            "entropy": {
+                "counts": [[*row, 0] for row in diagonal] + [[0, 0, 0]],
+                "quadrants": quadrants,
+                "bounds": {"below": 0, "above": 20 - inside},
+            },
+        }
+        return {"pooled": pooled}
+
+    return make
 
 
 @pytest.mark.parametrize(
@@ -208,20 +227,35 @@ def tokens(exponent: float, inside: int, correlation: float, share: float) -> Ca
         ("variance_in_band", YES, OPEN),
         ("entropy_correlation", YES, NO),
         ("clipped_region", YES, NO),
+        ("entropy_within_bounds", YES, NO),
     ],
 )
 def test_token_probes(
     shipped: Study, tmp_path: Path, check: str, verdict_if_so: Verdict, verdict_if_not: Verdict
 ) -> None:
-    write_probe(tmp_path / "yes", "tokens", tokens(1.95, 20, -0.8, 0.8))
-    write_probe(tmp_path / "no", "tokens", tokens(1.2, 11, 0.5, 0.1))
+    write_probe(tmp_path / "yes", "tokens", tokens(1.95, 20, -1, 0.8))
+    write_probe(tmp_path / "no", "tokens", tokens(1.2, 11, 1, 0.1))
     assert CHECKS[check](evidence(tmp_path / "yes", shipped)).verdict is verdict_if_so
     assert CHECKS[check](evidence(tmp_path / "no", shipped)).verdict is verdict_if_not
 
 
 def test_clipped_tokens_that_are_more_but_not_most_do_not_reproduce(shipped: Study, tmp_path: Path) -> None:
-    write_probe(tmp_path, "tokens", tokens(2.0, 20, -0.8, 0.4))
+    write_probe(tmp_path, "tokens", tokens(2.0, 20, -1, 0.4))
     assert CHECKS["clipped_region"](evidence(tmp_path, shipped)).verdict is OPEN
+
+
+@pytest.mark.parametrize("check", ["variance_exponent", "clipped_region"])
+def test_a_probe_without_enough_tokens_is_no_evidence(shipped: Study, tmp_path: Path, check: str) -> None:
+    def make(regime: str, seed: int) -> dict[str, Any]:
+        content = tokens(2.0, 20, -1, 0.4)(regime, seed)
+        content["pooled"]["exponent"]["exponent"]["value"] = None
+        for quadrant in content["pooled"]["entropy"]["quadrants"]:
+            quadrant["clipped"] = 0
+        return content
+
+    write_probe(tmp_path, "tokens", make)
+    with pytest.raises(MissingEvidenceError, match="more tokens than the probe found"):
+        CHECKS[check](evidence(tmp_path, shipped))
 
 
 def gradients(flip: bool) -> Callable[[str, int], dict[str, Any]]:
@@ -280,7 +314,7 @@ def test_gradient_probes(
 @pytest.mark.parametrize("content", [{}, {"parts": {}}, {"parts": {"dapo": {"angle": None}}}, {"dominance": {}}])
 def test_a_probe_without_the_number_is_refused(shipped: Study, tmp_path: Path, content: dict[str, Any]) -> None:
     write_probe(tmp_path, "gradients", lambda *_: content)
-    with pytest.raises(StoreError, match=r"mini_dapo_nonp.*run snakemake"):
+    with pytest.raises(StoreError, match=r"mini_dapo_nonp.*make it again"):
         CHECKS["gradient_angle"](evidence(tmp_path, shipped), variant="dapo", at_most=5)
 
 

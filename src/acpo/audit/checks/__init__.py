@@ -20,6 +20,7 @@ CHECKS: dict[str, Callable[..., Finding]] = {
         *(equations.logit_gradient, equations.welch_statistic),
         *(configuration.common_settings, configuration.method_settings, theory.derivation),
         *(probes.variance_exponent, probes.variance_in_band, probes.entropy_correlation, probes.clipped_region),
+        probes.entropy_within_bounds,
         *(probes.dominance_reversal, probes.gradient_order, probes.gradient_norm, probes.gradient_rotation),
         probes.gradient_angle,
         *(timing.acpo_overhead, timing.ar_lopti_overhead, timing.high_entropy_overhead),

@@ -1,15 +1,16 @@
 """Claims about tokens and gradients, from what the probes measured in DAPO's runs of the grid.
 
-`tokens.json` holds `exponent` (value, standard_error, r2), `band` (inside, bins), `probability_entropy` (spearman) and
-`clipped` (share of clipped tokens, and of all tokens, where probability and entropy are low). `gradients.json` holds
-`parts` (norm in percent of the reference, angle in degrees, by name) and `dominance` (norm of the low- and of the
-high-probability tokens' gradient, by updates a rollout).
+`tokens.json` is what `scripts/probe_tokens.py` writes. `gradients.json` holds `parts` (norm in percent of the whole,
+angle in degrees, by name) and `dominance` (norm of the low- and of the high-probability tokens' gradient, by updates a
+rollout).
 """
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import somersd
 
 from acpo.audit.checks.finding import Finding, holds
 from acpo.audit.comparison import Difference, all_positive
@@ -25,41 +26,59 @@ SPREAD = "In brackets the 95 % t interval over training seeds."
 def variance_exponent(evidence: Evidence) -> Finding:
     """Say whether the exponent of Var(rho) in 1 - pi is near the theory's 2 (Fig. 4)."""
     target = evidence.published.said("theory_exponent").value
-    found = {name: Difference(values) for name, values in _measured(evidence, "tokens", "exponent", "value")}
+    found = _tokens(evidence, lambda pooled: _given(pooled["exponent"]["exponent"]["value"]))
     inside = [low <= target <= high for low, high in (each.interval() for each in found.values())]
     return holds(all(inside), _texts(found, 1), f"Reproduced: every interval holds {target:g}. {SPREAD}")
 
 
 def variance_in_band(evidence: Evidence) -> Finding:
     """Say whether every bin's variance lies within the sharp band of Eq. 25."""
-    inside = dict(_measured(evidence, "tokens", "band", "inside"))
-    bins = dict(_measured(evidence, "tokens", "band", "bins"))
-    shown = "; ".join(f"{name} {sum(inside[name]):g} of {sum(bins[name]):g} bins" for name in inside)
+    inside = _tokens(evidence, lambda pooled: _given(pooled["exponent"]["bins_in_band"]))
+    bins = _tokens(evidence, lambda pooled: sum(each["used"] for each in pooled["exponent"]["bins"]))
+    shown = "; ".join(f"{name} {sum(inside[name].values):g} of {sum(bins[name].values):g} bins" for name in inside)
     return holds(inside == bins, shown, "Bins of behavior probability of all training seeds together.")
 
 
 def entropy_correlation(evidence: Evidence) -> Finding:
     """Say whether a token's probability and the entropy at its place are inversely correlated."""
-    found = {
-        name: Difference([-value for value in values])
-        for name, values in _measured(evidence, "tokens", "probability_entropy", "spearman")
-    }
+    found = _tokens(evidence, lambda pooled: -float(somersd(_occupied(pooled["entropy"]["counts"])).statistic))
     return Finding(
-        all_positive(found.values()), f"minus the rank correlation: {_texts(found, 1)}", f"Over all tokens. {SPREAD}"
+        all_positive(found.values()),
+        f"minus Somers' D of entropy by probability: {_texts(found, 1)}",
+        f"Rank correlation of all tokens, counted on a grid of probability and entropy. {SPREAD}",
+    )
+
+
+def entropy_within_bounds(evidence: Evidence) -> Finding:
+    """Say whether every token lies inside the bounds of App. E."""
+    outside = _tokens(
+        evidence,
+        lambda pooled: pooled["entropy"]["bounds"]["below"] + _given(pooled["entropy"]["bounds"]["above"]),
+    )
+    every = _tokens(evidence, lambda pooled: pooled["tokens"])
+    shown = "; ".join(f"{name} {sum(outside[name].values):g} of {sum(every[name].values):g}" for name in outside)
+    return holds(
+        not any(sum(each.values) for each in outside.values()),
+        f"tokens outside: {shown}",
+        "All training seeds together; outside by more than float32 explains.",
+        otherwise=Verdict.CONTRADICTED,
     )
 
 
 def clipped_region(evidence: Evidence) -> Finding:
     """Say whether most clipped tokens have low probability and low entropy, more than tokens at large (Fig. 5)."""
-    clipped = dict(_measured(evidence, "tokens", "clipped", "share_of_clipped"))
-    every = dict(_measured(evidence, "tokens", "clipped", "share_of_all"))
-    found = {name: Difference(list(np.subtract(clipped[name], every[name]))) for name in clipped}
-    most = all(np.mean(values) > 0.5 for values in clipped.values())
+    clipped = _tokens(evidence, lambda pooled: _low_share(pooled, "clipped"))
+    every = _tokens(evidence, lambda pooled: _low_share(pooled, "tokens"))
+    found = {name: Difference(list(np.subtract(clipped[name].values, every[name].values))) for name in clipped}
     verdict = all_positive(found.values())
-    if verdict is Verdict.REPRODUCED and not most:
+    if verdict is Verdict.REPRODUCED and not all(each.mean > 0.5 for each in clipped.values()):
         verdict = Verdict.NOT_REPRODUCED
-    shown = "; ".join(f"{name} {100 * np.mean(values):.1f} % of clipped tokens" for name, values in clipped.items())
-    return Finding(verdict, f"{shown}; more than of all tokens by {_texts(found)} points", SPREAD)
+    shown = "; ".join(f"{name} {100 * each.mean:.1f} % of clipped tokens" for name, each in clipped.items())
+    return Finding(
+        verdict,
+        f"{shown}; more than of all tokens by {_texts(found)} points",
+        f"Probability below 0.5, entropy in the lower half of its range. Reproduced: most clipped tokens. {SPREAD}",
+    )
 
 
 def dominance_reversal(evidence: Evidence) -> Finding:
@@ -133,16 +152,39 @@ def _part(evidence: Evidence, part: str, quantity: str, minus: str | None = None
     return {name: Difference(_read(documents, value, name)) for name, documents in _documents(evidence, "gradients")}
 
 
-def _measured(evidence: Evidence, kind: str, group: str, quantity: str) -> Iterator[tuple[str, list[float]]]:
-    for name, documents in _documents(evidence, kind):
-        yield name, _read(documents, lambda document: float(document[group][quantity]), name)
+def _tokens(evidence: Evidence, value: Callable[[dict[str, Any]], float]) -> dict[str, Difference]:
+    """Take a number of every seed's pooled tokens."""
+    return {
+        name: Difference(_read(documents, lambda document: float(value(document["pooled"])), name))
+        for name, documents in _documents(evidence, "tokens")
+    }
+
+
+def _given(value: float | None) -> float:
+    if value is None:
+        raise MissingEvidenceError("more tokens than the probe found", "token_store.rollouts in config.yaml")
+    return value
+
+
+def _low_share(pooled: dict[str, Any], count: str) -> float:
+    quadrants = pooled["entropy"]["quadrants"]
+    total = sum(_given(each[count]) for each in quadrants)
+    low = sum(
+        each[count] for each in quadrants if (each["probability"], each["entropy"]) == ("below 0.5", "lower half")
+    )
+    return low / _given(total or None)
+
+
+def _occupied(counts: list[list[int]]) -> NDArray[np.int64]:
+    table = np.array(counts)
+    return table[table.any(axis=1)][:, table.any(axis=0)]
 
 
 def _read(documents: list[dict[str, Any]], value: Callable[[dict[str, Any]], float], name: str) -> list[float]:
     try:
         return [value(document) for document in documents]
     except (KeyError, TypeError) as error:
-        raise StoreError(f"a probe of {name} lacks {error}: run snakemake --cores 2 probes again") from error
+        raise StoreError(f"a probe of {name} lacks {error}: make it again") from error
 
 
 def _documents(evidence: Evidence, kind: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
