@@ -17,6 +17,7 @@ include: "workflow/rules/analyse.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/estimate.smk"
 include: "workflow/rules/theory.smk"
+include: "workflow/rules/audit.smk"
 
 
 localrules:

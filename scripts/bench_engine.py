@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from acpo.bench import (
-    REFERENCE,
     Measurement,
     Setting,
     compare_sampling,
@@ -32,6 +31,7 @@ from acpo.engines.tiny.vocabulary import Vocabulary
 from acpo.results import RunRecord
 from acpo.store import StoreError, read_json, write_json
 from acpo.tasks.base import Problem
+from acpo.timing import REFERENCE
 
 SCRIPTS = Path(__file__).parent
 PARTS = ("sampler", "updates", "training", "memory")

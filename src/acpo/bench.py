@@ -30,9 +30,9 @@ from acpo.engines.tiny.vocabulary import Vocabulary
 from acpo.methods import method_objective
 from acpo.streams import uniforms
 from acpo.tasks.base import EmbeddedTask, Problem
+from acpo.timing import REFERENCE
 
 NEVER = 10**9
-REFERENCE = "dapo"
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 CELLS = [f"mini_{method}_{regime}" for method in ("dapo", "acpo") for regime in ("nonp", "offp")]
 # A data set is there, the base model is made, a run has a checkpoint, a run is sampled.
 MOMENTS = ("data/*/train.parquet", "runs/mini_base/seed0/run.json", "runs/*/*/states/rollout_*", "runs/*/*/samples*")
-TIMES = {"wall_seconds", "peak_memory_mb", "run_wall_seconds", "data_hashes", "git_dirty", "git_commit"}
+TIMES = {"wall_seconds", "peak_memory_mb", "run_wall_seconds", "seconds", "data_hashes", "git_dirty", "git_commit"}
 
 
 def run_study(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -45,12 +45,13 @@ def timeless(value: object) -> object:
 def results_of(directory: Path) -> dict[str, object]:
     """Collect everything that must be equal in two runs of one study: bytes of stores and models, content of JSON."""
     results = directory / "results"
+    timed = ("timings.parquet", "table9.tex", "table9.csv")
     content: dict[str, object] = {}
     for path in sorted(results.rglob("*")):
         name = str(path.relative_to(results))
         if path.suffix == ".json" and (path.name == "run.json" or path.parent == results):
             content[name] = timeless(json.loads(path.read_text()))
-        elif path.suffix in (".parquet", ".safetensors", ".tex", ".csv") and path.name != "timings.parquet":
+        elif path.suffix in (".parquet", ".safetensors", ".tex", ".csv") and path.name not in timed:
             content[name] = path.read_bytes()
     return content
 

@@ -16,11 +16,37 @@ GRID_RUNS = [
     f"{run}/run.json" for cell in grid_cells(STUDY) for run in run_directories(cell)
 ]
 TEMPLATES = [file_hash(file) for file in sorted((REPORT / "templates").iterdir())]
+# Updates are timed where the embedded engine trains; other engines' suites have no update of ours to time.
+TIMED = [
+    suite for suite in STUDY.grid.suites if STUDY.suites[suite].engine.name == "tiny"
+]
+TIMING = ["results/timing.json"] if TIMED else []
+
+
+rule time_updates:
+    input:
+        [f"results/runs/{suite}_{BASE}/seed0/run.json" for suite in TIMED],
+    output:
+        "results/timing.json",
+    log:
+        "results/logs/timing.log",
+    benchmark:
+        "results/logs/timing.tsv"
+    params:
+        study=digest(STUDY),
+        code=code_hash(["acpo.timing", "acpo.bench"]),
+        bases=[
+            f"--base {suite}=results/runs/{suite}_{BASE}/seed0/last" for suite in TIMED
+        ],
+    shell:
+        "{PYTHON} {SCRIPTS}/time_updates.py --config {STUDY_FILE} {params.bases} --rounds 9 --output {output} "
+        "2>&1 | tee {log}"
 
 
 rule make_table:
     input:
         GRID_CELLS,
+        lambda wildcards: TIMING if wildcards.table == "table9" else [],
     output:
         multiext("results/tables/{table}", ".tex", ".csv", ".html"),
     log:
@@ -71,6 +97,7 @@ rule make_report:
         GRID_RUNS,
         TOKEN_PROBES,
         GRADIENT_PROBES,
+        TIMING,
     output:
         "results/report.html",
     log:

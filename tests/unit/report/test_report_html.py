@@ -164,10 +164,10 @@ def test_scripts_write_what_they_promise(config: Path, results: Results, tmp_pat
 
 def test_scripts_fail_in_one_line(config: Path, tmp_path: Path) -> None:
     common = ("--config", config, "--results", tmp_path)
-    done = run_script("make_table.py", *common, "--table", "table9", "--output-dir", tmp_path)
+    done = run_script("make_table.py", *common, "--table", "tabel1", "--output-dir", tmp_path)
     assert (done.returncode, done.stderr) == (
         1,
-        "error: unknown table 'table9'; did you mean 'table1'?\n",
+        "error: unknown table 'tabel1'; did you mean 'table1'?\n",
     )
     (tmp_path / "mini_base.json").write_text('{"schema_version": 1, "cell"')
     done = run_script("make_report.py", *common, "--output", tmp_path / "report.html")

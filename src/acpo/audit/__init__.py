@@ -1,0 +1,1 @@
+"""The audit: published numbers recomputed, and each claim of the paper beside the study at hand."""

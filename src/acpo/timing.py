@@ -1,0 +1,70 @@
+"""What an update of each method costs (Table 9): `results/timing.json`."""
+
+from statistics import median, stdev
+from typing import Literal
+
+from pydantic import Field
+
+from acpo.config import ConfigError, Study
+from acpo.results import Provenance, Record
+
+REFERENCE = "dapo"
+
+
+class MethodTime(Record):
+    """CPU seconds of all updates of one rollout, every pass counted, once a round."""
+
+    seconds: list[float] = Field(min_length=2)
+
+    @property
+    def median(self) -> float:
+        """The middle round."""
+        return median(self.seconds)
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation over rounds (ddof 1)."""
+        return stdev(self.seconds)
+
+
+class RegimeTime(Record):
+    """All methods in one regime of one suite, timed in turns on the same rollout from the same base model.
+
+    `tokens` are the response tokens of the rollout, `updates` its mini-batches; a method of two passes makes twice as
+    many updates.
+    """
+
+    suite: str
+    regime: str
+    tokens: int
+    updates: int
+    methods: dict[str, MethodTime]
+
+    def relative(self, method: str) -> float:
+        """Return a method's median over DAPO's, minus 1."""
+        return self.methods[method].median / self.methods[REFERENCE].median - 1
+
+    def milliseconds_a_token(self, method: str) -> MethodTime:
+        """Return a method's time divided by the rollout's tokens, in milliseconds."""
+        return MethodTime(seconds=[1000 * each / self.tokens for each in self.methods[method].seconds])
+
+
+class Timing(Record):
+    """`timing.json`."""
+
+    schema_version: Literal[1] = 1
+    regimes: list[RegimeTime]
+    provenance: Provenance
+
+
+def timed_methods(study: Study) -> list[str]:
+    """List the grid's methods that can be timed: those whose parameters are all configured.
+
+    A method with a measured parameter is another one's code with another number.
+
+    Raises:
+        ConfigError: the grid lacks the reference, DAPO.
+    """
+    if REFERENCE not in study.grid.methods:
+        raise ConfigError(f"grid.methods: update times are relative to {REFERENCE!r}, which the grid does not have")
+    return [method for method in study.grid.methods if not study.methods[method].measured]

@@ -1,0 +1,49 @@
+"""The paper's numbers recomputed, and its claims judged on whatever results exist."""
+
+import hashlib
+
+AUDIT = Path(workflow.basedir) / "src/acpo/audit"
+# What the ledger reads, where it exists. None of it is an input: the audit never makes a study, it says what is missing.
+EVIDENCE = [
+    "*.json",
+    "runs/*/seed*/run.json",
+    "theory/*.json",
+    "probes/*/seed*/*.json",
+]
+
+
+localrules:
+    audit,
+
+
+def evidence_identity(wildcards) -> str:
+    """Hash the evidence that exists now, so that more of it, or other, judges again."""
+    files = sorted(
+        file for pattern in EVIDENCE for file in Path("results").glob(pattern)
+    )
+    listed = "\n".join(f"{file} {file_hash(file)}" for file in files)
+    return hashlib.sha256(listed.encode()).hexdigest()[:16]
+
+
+rule audit_claims:
+    output:
+        multiext("results/audit/published", ".json", ".tex", ".html"),
+        multiext("results/audit/ledger", ".json", ".tex", ".html"),
+    log:
+        "results/logs/audit.log",
+    benchmark:
+        "results/logs/audit.tsv"
+    params:
+        study=digest(STUDY),
+        code=code_hash(["acpo.audit.claims", "acpo.audit.ledger", "acpo.audit.render"]),
+        claims=[file_hash(file) for file in sorted(AUDIT.glob("*.yaml"))],
+        templates=TEMPLATES,
+        evidence=evidence_identity,
+    shell:
+        "{PYTHON} {SCRIPTS}/audit_claims.py --config {STUDY_FILE} --results results --output-dir results/audit "
+        "2>&1 | tee {log}"
+
+
+rule audit:
+    input:
+        rules.audit_claims.output,
