@@ -11,17 +11,25 @@ localrules:
     probes,
 
 
-def probed_runs() -> list[str]:
-    """Return cell and seed of the grid's training runs that store tokens."""
+def probed_runs(cells: list[Cell]) -> list[str]:
+    """Return cell and seed of the training runs, among some cells, that store tokens."""
     stored = [
         cell
-        for cell in grid_cells(STUDY)
+        for cell in cells
         if not cell.is_base and STUDY.suites[cell.suite].token_store.rollouts
     ]
     return [f"{cell}/seed{seed}" for cell in stored for seed in cell_seeds(STUDY, cell)]
 
 
-TOKEN_PROBES = [f"results/probes/{run}/tokens.json" for run in probed_runs()]
+def token_probes(cells: list[Cell]) -> list[str]:
+    """Return the token probes of some cells."""
+    return [f"results/probes/{run}/tokens.json" for run in probed_runs(cells)]
+
+
+TOKEN_PROBES = token_probes(grid_cells(STUDY))
+# Figures show a few methods, so they wait for no others.
+DRAWN_CELLS = [cell for cell in grid_cells(STUDY) if cell.method in STUDY.probes.methods]
+DRAWN_TOKEN_PROBES = token_probes(DRAWN_CELLS)
 
 
 rule probe_tokens:
@@ -43,15 +51,10 @@ rule probe_tokens:
 # The embedded engine makes the material of gradient probes. Runs of other engines are probed by hand: docs/probes.md.
 def drifting_runs() -> list[str]:
     """Return cell and seed of the grid's runs whose gradients are probed."""
-    probed = [
-        cell
-        for cell in grid_cells(STUDY)
-        if cell.method in STUDY.probes.methods
-        and STUDY.suites[cell.suite].engine.name == "tiny"
-    ]
     return [
         f"{cell}/seed{seed}"
-        for cell in probed
+        for cell in DRAWN_CELLS
+        if STUDY.suites[cell.suite].engine.name == "tiny"
         for seed in cell_seeds(STUDY, cell)[: STUDY.probes.seeds]
     ]
 

@@ -71,7 +71,7 @@ rule make_table:
 rule plot_figure:
     input:
         GRID_RUNS,
-        TOKEN_PROBES,
+        DRAWN_TOKEN_PROBES,
         GRADIENT_PROBES,
     output:
         expand(
@@ -95,7 +95,7 @@ rule make_report:
     input:
         GRID_CELLS,
         GRID_RUNS,
-        TOKEN_PROBES,
+        DRAWN_TOKEN_PROBES,
         GRADIENT_PROBES,
         TIMING,
     output:

@@ -13,7 +13,6 @@ from acpo.probes.records import GradientReport, TokenProbe
 from acpo.report.sources import Results
 from acpo.report.style import say_empty
 
-METHODS = ("dapo",)
 Probe = TypeVar("Probe", TokenProbe, GradientReport)
 Probes = dict[int, TokenProbe]
 """By training seed."""
@@ -49,12 +48,12 @@ def probe_grid(
     Args:
         results: Where the probes are.
         suite: Which suite.
-        methods: Which methods; DAPO by default, or the grid's first where the study has no DAPO.
+        methods: Which methods; by default those of the grid that the study probes, or its first.
         draw: Draws the probes of one cell; not called where there are none.
         labels: Of the x and the y axis.
     """
     study = results.study
-    chosen = list(methods or [m for m in METHODS if m in study.methods] or study.grid.methods[:1])
+    chosen = list(methods or _drawn(study))
     return _grid(study, suite, chosen, results.token_probes, len(study.seeds), draw, labels, 4.3)
 
 
@@ -68,13 +67,17 @@ def gradient_grid(
 ) -> ProbeGrid[GradientReport]:
     """Draw a panel of gradient probes for every method and regime.
 
-    Arguments are those of `probe_grid`, but that `methods` are by default those of the grid that the study probes.
-    `width` is that of a panel, in inches.
+    Arguments are those of `probe_grid`; `width` is that of a panel, in inches.
     """
     study = results.study
-    chosen = list(methods or [m for m in study.probes.methods if m in study.grid.methods] or study.probes.methods[:1])
+    chosen = list(methods or _drawn(study))
     wanted = min(study.probes.seeds, len(study.seeds))
     return _grid(study, suite, chosen, results.gradient_probes, wanted, draw, labels, width)
+
+
+def _drawn(study: Study) -> list[str]:
+    """Return the methods that are drawn unless others are asked for."""
+    return [method for method in study.probes.methods if method in study.grid.methods] or study.grid.methods[:1]
 
 
 def _grid(

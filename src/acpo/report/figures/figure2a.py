@@ -19,7 +19,7 @@ def draw(results: Results, suite: str, methods: Sequence[str] | None = None) -> 
     Args:
         results: Where the probes are.
         suite: Which suite.
-        methods: Which methods to draw; DAPO by default.
+        methods: Which methods to draw; those that the study probes by default.
     """
     grid = probe_grid(results, suite, methods, _panel, ("Behavior probability π", "Importance ratio ρ"))
     shared_legend(grid.figure, grid.figure.get_axes(), 3)
