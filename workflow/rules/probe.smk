@@ -28,7 +28,9 @@ def token_probes(cells: list[Cell]) -> list[str]:
 
 TOKEN_PROBES = token_probes(grid_cells(STUDY))
 # Figures show a few methods, so they wait for no others.
-DRAWN_CELLS = [cell for cell in grid_cells(STUDY) if cell.method in STUDY.probes.methods]
+DRAWN_CELLS = [
+    cell for cell in grid_cells(STUDY) if cell.method in STUDY.probes.methods
+]
 DRAWN_TOKEN_PROBES = token_probes(DRAWN_CELLS)
 
 

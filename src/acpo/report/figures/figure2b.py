@@ -35,8 +35,9 @@ def draw(results: Results, suite: str, methods: Sequence[str] | None = None) -> 
         caption=(
             f"Norm of the {study.methods[probes.reference].label} gradient of the tokens with behavior probability "
             f"below {probes.low_probability:g} and above {probes.high_probability:g} on {label}, from the last "
-            "checkpoint of each cell: as the last of so many updates from one rollout, measured on the same responses, "
-            "which no update has seen. Solid: a response's mean is over all of its tokens; dotted: over the tokens kept. "
+            "checkpoint of each cell: as the last of so many updates from one rollout, measured on the same "
+            "responses, which no update has seen. Solid: a response's mean is over all of its tokens; dotted: over "
+            "the tokens kept. "
             f"Standard deviation of the ratio: {grid.each(_spreads) or 'none'}." + gap_note(grid.gaps)
         ),
         alt=f"Lines of gradient norm over updates per rollout for {label}, low- and high-probability tokens.",
