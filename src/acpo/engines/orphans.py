@@ -16,20 +16,38 @@ SECONDS_TO_END = 5.0
 def leave_no_orphans() -> None:
     """Start a process that waits until this one has ended, however, and then kills what this one had started.
 
-    It knows them by a mark in the environment that they inherit, so they must be started by `exec` and after this call.
+    It knows them by their descent while this process lives, and by a mark in the environment that they inherit.
     """
     if MARK in os.environ:
         return
     os.environ[MARK] = uuid.uuid4().hex
     arguments = [sys.executable, "-m", __name__, str(os.getpid()), os.environ[MARK]]
     quiet = subprocess.DEVNULL
-    subprocess.Popen(arguments, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True)
+    watcher = subprocess.Popen(
+        arguments, stdin=quiet, stdout=subprocess.PIPE, stderr=quiet, start_new_session=True
+    )  # fmt: skip
+    assert watcher.stdout is not None
+    watcher.stdout.readline()  # it looks
+    watcher.stdout.close()
 
 
 def watch(parent: int, mark: str) -> None:
-    """Wait for the end of the process that started this one, then kill all that bear its mark."""
+    """Wait for the end of the process that started this one, then kill all that bear its mark or came from it.
+
+    Some write a title over their environment, and with it over the mark: those are known from when they had a parent.
+    """
+    import psutil
+
+    print("ready", flush=True)
+    seen: set[psutil.Process] = set()
     while os.getppid() == parent:
+        with contextlib.suppress(psutil.Error):
+            seen.update(psutil.Process(parent).children(recursive=True))
         time.sleep(SECONDS_BETWEEN_LOOKS)
+    for process in seen:
+        if process.pid != os.getpid():
+            with contextlib.suppress(psutil.Error):
+                process.kill()
     kill_marked(MARK, mark)
 
 
