@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
 MARK = "ACPO_STARTED_BY"
@@ -44,37 +45,43 @@ def watch(parent: int, mark: str) -> None:
         with contextlib.suppress(psutil.Error):
             seen.update(psutil.Process(parent).children(recursive=True))
         time.sleep(SECONDS_BETWEEN_LOOKS)
-    for process in seen:
-        if process.pid != os.getpid():
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-    kill_marked(MARK, mark)
+    kill_all(seen, MARK, mark)
 
 
-def kill_marked(variable: str, mark: str) -> list[int]:
-    """Kill every other process that has a variable of its environment set to a mark, and wait for their end.
+def kill_all(seen: Iterable[Any], variable: str, mark: str) -> None:
+    """Kill processes and every other one that has a variable of its environment set to a mark, and wait for their end.
 
-    Returns:
-        Their process ids.
+    Args:
+        seen: Processes (of psutil) that were seen before; those that have ended are left out.
+        variable: Name of the variable.
+        mark: Its value.
     """
     import psutil
 
-    killed = []
-    while found := [process for process in psutil.process_iter() if _is_marked(process, variable, mark)]:
-        for process in found:
+    living = {process for process in seen if _is_alive(process)}
+    while living := {process for process in living if _is_alive(process)} | {
+        process for process in psutil.process_iter() if _is_marked(process, variable, mark)
+    }:
+        for process in living:
             with contextlib.suppress(psutil.Error):
                 process.kill()
-        killed += [process.pid for process in found]
-        psutil.wait_procs(found, timeout=SECONDS_TO_END)
-    return sorted(set(killed))
+        psutil.wait_procs(living, timeout=SECONDS_TO_END)
+
+
+def _is_alive(process: Any) -> bool:
+    import psutil
+
+    try:
+        return bool(process.pid != os.getpid() and process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.Error:
+        return False
 
 
 def _is_marked(process: Any, variable: str, mark: str) -> bool:
     import psutil
 
     try:
-        alive = process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE
-        return bool(alive and process.environ().get(variable) == mark)
+        return _is_alive(process) and process.environ().get(variable) == mark
     except psutil.Error:
         return False
 
