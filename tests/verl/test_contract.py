@@ -107,6 +107,7 @@ CONTRACT = {
     "verl.workers.rollout.replica.RolloutReplicaRegistry.register": "name loader",
     "verl.workers.rollout.replica.TokenOutput": "token_ids log_probs stop_reason extra_fields",
     "verl.workers.utils.padding.no_padding_2_padding": "tensor data",
+    "vllm._custom_ops._supports_onednn": "",
     "vllm.LLM": ("model dtype seed tensor_parallel_size gpu_memory_utilization enforce_eager trust_remote_code kwargs"),
     "vllm.SamplingParams": "n seed temperature max_tokens stop_token_ids detokenize",
 }

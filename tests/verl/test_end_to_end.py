@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 from small_study import SmallStudy
-from verl_study import ROLLOUTS, UPDATES, Training, finished, make_verl_study, no_orphans
+from verl_study import ROLLOUTS, UPDATES, Training, finished, make_verl_study
 
 from acpo.engines.tiny.trainer import ON_POLICY_TOLERANCE
 from acpo.results import TOKEN_SCHEMA
@@ -87,7 +87,7 @@ def test_transformers_rollouts(transformers_study: SmallStudy, tmp_path: Path, m
     run = tmp_path / "run"
     training = Training.start(transformers_study, f"mini_verl_{method}_offp", run)
     assert training.wait() == 0
-    assert no_orphans(run)
+    assert training.leaves_no_orphans()
     assert rollout_difference(training.said()) < ROLLOUT_DIFFERENCE
     stages = ("low_probability", "high_probability") if method == "ar_lopti" else ("all",)
     check_run(transformers_study, run, stages)
@@ -100,11 +100,11 @@ def test_killed_and_resumed(transformers_study: SmallStudy, tmp_path: Path) -> N
     killed.until(lambda run: (run / "states" / "latest_checkpointed_iteration.txt").exists())
     killed.process.kill()
     killed.process.wait()
-    assert no_orphans(run)
+    assert killed.leaves_no_orphans()
     assert not (run / "run.json").exists()
     resumed = Training.start(transformers_study, "mini_verl_dapo_offp", run)
     assert resumed.wait() == 0
-    assert no_orphans(run)
+    assert resumed.leaves_no_orphans()
     assert "setting global step to " in resumed.said()
     check_run(transformers_study, run)
 
@@ -113,6 +113,6 @@ def test_vllm_rollouts(vllm_study: SmallStudy, tmp_path: Path) -> None:
     run = tmp_path / "run"
     training = Training.start(vllm_study, "mini_vllm_dapo_offp", run)
     assert training.wait() == 0
-    assert no_orphans(run)
+    assert training.leaves_no_orphans()
     assert rollout_difference(training.said()) < ROLLOUT_DIFFERENCE
     check_run(vllm_study, run)

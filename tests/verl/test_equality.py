@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +66,13 @@ class Case:
     variant: str
     micro: int | str
     fault: str | None = None
+    tampering: str | None = None
+    learning_rate: float = 0.0
+    precision: str = "fp32"
 
     @property
     def name(self) -> str:
-        return f"{self.variant} {self.micro} {self.fault or ''}".strip().replace(",", "").replace(" ", "_")
+        return "_".join(map(str, astuple(self))).replace(",", "").replace(" ", "_")
 
     @property
     def preset(self) -> dict[str, Any]:
@@ -93,6 +96,11 @@ def _cases() -> list[Case]:
 
 
 CASES = _cases()
+HALF = Case("acpo", "all", precision="bf16")
+WRONG_OLD = Case("dapo", 4, tampering="old log-probabilities of another policy")
+POISONED = Case("dapo", 4, tampering="infinite advantage", learning_rate=1e-2)
+MOVING = Case("dapo", 4, learning_rate=1e-2)
+OTHERS = [HALF, WRONG_OLD, POISONED, MOVING]  # the one that moves the policy comes last
 
 
 @pytest.fixture(scope="module")
@@ -107,10 +115,15 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )  # fmt: skip
     LlamaForCausalLM(config).save_pretrained(place / "model")
     torch.save(_tokens(place / "model"), place / "tokens.pt")
-    cases = [{"name": case.name, "micro": case.micro, "fault": case.fault, **case.preset} for case in CASES]
+    cases = [{"name": case.name, **asdict(case), **case.preset} for case in [*CASES, *OTHERS]]
     (place / "cases.json").write_text(json.dumps(cases))
-    for ranks in RANKS:
-        _run_ranks(place, ranks)
+    processes = {log: process for ranks in RANKS for log, process in _start_ranks(place, ranks).items()}
+    try:
+        for log, process in processes.items():
+            assert process.wait(timeout=600) == 0, log.read_text()[-3000:]
+    finally:
+        for process in processes.values():
+            process.kill()
     return place
 
 
@@ -146,7 +159,8 @@ def _tokens(model: Path) -> dict[str, Any]:
     return tokens | {"old_log_probs": old}
 
 
-def _run_ranks(place: Path, ranks: int) -> None:
+def _start_ranks(place: Path, ranks: int) -> dict[Path, "subprocess.Popen[bytes]"]:
+    """Start the ranks of one run; returns them by their logs."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -154,18 +168,13 @@ def _run_ranks(place: Path, ranks: int) -> None:
     shared |= {"OMP_NUM_THREADS": 1, "HF_HUB_OFFLINE": 1}
     shared["VERL_USE_EXTERNAL_MODULES"] = "acpo.engines.verl.cpu,acpo.engines.verl.plugin"
     script = [sys.executable, str(Path(__file__).with_name("training_rank.py")), str(place)]
-    processes, logs = [], []
+    started = {}
     for rank in range(ranks):
         environment = os.environ | {name: str(value) for name, value in {**shared, "RANK": rank}.items()}
-        logs.append(place / f"log_{ranks}_{rank}.txt")
-        with logs[-1].open("w") as log:
-            processes.append(subprocess.Popen(script, env=environment, stdout=log, stderr=subprocess.STDOUT))
-    try:
-        codes = [process.wait(timeout=400) for process in processes]
-    finally:
-        for process in processes:
-            process.kill()
-    assert codes == [0] * ranks, "\n".join(log.read_text()[-3000:] for log in logs)
+        path = place / f"log_{ranks}_{rank}.txt"
+        with path.open("w") as log:
+            started[path] = subprocess.Popen(script, env=environment, stdout=log, stderr=subprocess.STDOUT)
+    return started
 
 
 def _scores(model: LlamaForCausalLM, tokens: dict[str, Any], rows: range) -> tuple[Tensor, Tensor]:
@@ -190,6 +199,8 @@ class Reference:
     def __init__(self, directory: Path) -> None:
         self.tokens = torch.load(directory / "tokens.pt", weights_only=True)
         self.model = LlamaForCausalLM.from_pretrained(directory / "model")
+        starts = range(0, MINI_BATCH * MINI_BATCHES, MINI_BATCH)
+        self.scores = [_scores(self.model, self.tokens, range(start, start + MINI_BATCH)) for start in starts]
 
     def updates(self, objective: Objective, micro: int | str, ranks: int) -> list[tuple[float, dict[str, Tensor]]]:
         """Loss and gradients of every update, in order."""
@@ -204,7 +215,7 @@ class Reference:
     ) -> tuple[float, dict[str, Tensor]]:
         start, part = number * MINI_BATCH, MINI_BATCH // ranks
         size = part if isinstance(micro, str) else micro
-        log_prob, entropy = _scores(self.model, self.tokens, range(start, start + MINI_BATCH))
+        log_prob, entropy = self.scores[number]
         parts = [
             [
                 self._batch(log_prob, entropy, start, first, size)
@@ -221,7 +232,7 @@ class Reference:
             ]
         ).sum()
         names, parameters = zip(*self.model.named_parameters(), strict=True)
-        gradients = torch.autograd.grad(loss, parameters)
+        gradients = torch.autograd.grad(loss, parameters, retain_graph=True)
         return loss.item(), dict(zip(names, gradients, strict=True))
 
     def _batch(self, log_prob: Tensor, entropy: Tensor, start: int, first: int, size: int) -> TokenBatch:
@@ -316,6 +327,30 @@ def test_learning_rate_advances_once_a_rollout_and_every_update_is_logged(ranks,
         made = results[ranks][case.name]
         assert made["scheduler_steps"] == 1
         assert made["updates_logged"] == MINI_BATCHES * len(case.objective().stages)
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_a_gradient_that_is_not_finite_moves_nothing_and_is_counted(ranks, directory, results) -> None:
+    assert results[ranks][POISONED.name]["moved"] == 0
+    assert results[ranks][MOVING.name]["moved"] > 1e-3
+    for case, skipped in ((POISONED, 1.0), (MOVING, 0.0)):
+        rows = read_updates(directory / f"records_{ranks}" / case.name, 1)
+        assert rows["skipped"].tolist() == [skipped] * MINI_BATCHES
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_old_log_probabilities_of_another_policy_are_refused(ranks, results) -> None:
+    assert (
+        "rollout 1: before any update the importance ratio differs from 1 by up to 0.0100"
+        in (results[ranks][WRONG_OLD.name]["error"])
+    )
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_old_log_probabilities_in_bf16_are_accepted(ranks, results) -> None:
+    (error,) = results[ranks][HALF.name]["on_policy_error"]
+    assert error < 0.5
+    assert results[ranks][HALF.name]["updates_logged"] == MINI_BATCHES
 
 
 @pytest.mark.parametrize("ranks", RANKS)

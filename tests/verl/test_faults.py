@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from small_study import SmallStudy
 from test_end_to_end import check_run
-from verl_study import Training, make_verl_study, no_orphans
+from verl_study import Training, is_alive, make_verl_study
 
 pytestmark = pytest.mark.verl
 
@@ -27,7 +27,7 @@ def test_missing_model(study: SmallStudy, tmp_path: Path) -> None:
     training = Training.start(broken, CELL, tmp_path / "run")
     assert training.wait() == 1
     assert training.said().splitlines()[-1].startswith(f"error: {broken.base}: no model: lacks config.json")
-    assert no_orphans(tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_killed_worker_then_a_half_written_checkpoint(study: SmallStudy, tmp_path: Path) -> None:
@@ -35,7 +35,9 @@ def test_killed_worker_then_a_half_written_checkpoint(study: SmallStudy, tmp_pat
     run = tmp_path / "run"
     training = Training.start(study, CELL, run)
     training.until(lambda run: (run / "states" / "latest_checkpointed_iteration.txt").exists())
-    workers = [process for process in training.processes() if "WorkerDict" in " ".join(process.cmdline())]
+    workers = [
+        process for process in training.seen if is_alive(process) and "WorkerDict" in " ".join(process.cmdline())
+    ]
     assert workers
     for worker in workers:
         worker.kill()
@@ -44,14 +46,14 @@ def test_killed_worker_then_a_half_written_checkpoint(study: SmallStudy, tmp_pat
     assert last.startswith(f"error: {CELL} seed 0: verl ended with status 1 after rollout ")
     assert "a worker process died" in last
     assert "the same command goes on" in last
-    assert no_orphans(run)
+    assert training.leaves_no_orphans()
     step = (run / "states" / "latest_checkpointed_iteration.txt").read_text()
     shard = run / "states" / f"global_step_{step}" / "actor" / "model_world_size_1_rank_0.pt"
     shard.write_bytes(shard.read_bytes()[:1000])
     resumed = Training.start(study, CELL, run)
     assert resumed.wait() == 0
     assert f"global_step_{step}: half-written or damaged" in resumed.said()
-    assert no_orphans(run)
+    assert resumed.leaves_no_orphans()
     check_run(study, run)
 
 
@@ -68,4 +70,4 @@ def test_second_start_is_refused_and_signals_end_the_first(study: SmallStudy, tm
     first.process.terminate()
     assert first.wait() == 1
     assert "stopped by a signal" in first.said().splitlines()[-1]
-    assert no_orphans(run)
+    assert first.leaves_no_orphans()

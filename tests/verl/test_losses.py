@@ -62,11 +62,13 @@ def test_a_wrong_configuration_is_refused(change: dict[str, Any], message: str) 
         ({"policy_loss": object()}, "policy_loss._target_: expected ObjectiveLossConfig, found object"),
         ({"calculate_entropy": False}, "actor.calculate_entropy: set it"),
         ({"ppo_epochs": 2}, "actor.ppo_epochs: set it to 1"),
+        ({}, "ulysses_sequence_parallel_size: set it to 1"),
     ],
 )
 def test_a_worker_refuses_what_no_objective_can_use(change: dict[str, Any], message: str) -> None:
     config = {"policy_loss": ObjectiveLossConfig(**SETTINGS), "calculate_entropy": True, "ppo_epochs": 1, **change}
     worker = ObjectiveWorker.__new__(ObjectiveWorker)
+    worker.engine_config = SimpleNamespace(ulysses_sequence_parallel_size=2)
     with pytest.raises(ConfigError, match=message):
         worker.set_loss_fn(SimpleNamespace(keywords={"config": SimpleNamespace(**config)}))
 

@@ -6,8 +6,10 @@ VERL_USE_EXTERNAL_MODULES as the launcher sets it on a CPU. It reads `tokens.pt`
 """
 
 import json
+import math
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,9 @@ from verl.workers.config import (
 )
 from verl.workers.engine_workers import ActorRolloutRefWorker
 from verl.workers.utils.losses import ppo_loss
+from verl.workers.utils.padding import response_from_nested
 
+from acpo.engines import EngineError
 from acpo.engines.verl.losses import ObjectiveLossConfig
 from acpo.engines.verl.worker import ROLLOUT_KEY, ObjectiveWorker, Update
 
@@ -35,33 +39,46 @@ from acpo.engines.verl.worker import ROLLOUT_KEY, ObjectiveWorker, Update
 def main(directory: Path) -> None:
     tokens = torch.load(directory / "tokens.pt", weights_only=True)
     cases = json.loads((directory / "cases.json").read_text())
-    worker = make_worker(directory / "model")
-    gradients: list[dict[str, Tensor]] = []
-    keep_gradients(worker, gradients)
+    workers = {precision: make_worker(directory / "model", precision) for precision in ("fp32", "bf16")}
     results = {}
     for case in cases:
-        gradients.clear()
         records = directory / f"records_{dist.get_world_size()}" / case["name"]
-        worker.set_loss_fn(partial(ppo_loss, config=actor_config(case, records)))
-        before = worker.engine.lr_scheduler.last_epoch
-        with faulty(case.get("fault")):
-            metrics = tu.get(worker.train_mini_batch(rank_data(tokens, case)), "metrics")
-        results[case["name"]] = {
-            "loss": metrics["loss"],
-            "pg_loss": [float(value) for value in metrics["actor/pg_loss"]],
-            "gradients": list(gradients),
-            "scheduler_steps": worker.engine.lr_scheduler.last_epoch - before,
-            "updates_logged": len(metrics["update/tokens"]),
-            "forward_passes": worker.forward_passes,
-        }
-        worker.forward_passes = 0
+        results[case["name"]] = run_case(workers[case["precision"]], tokens, case, records)
     if dist.get_rank() == 0:
         torch.save(results, directory / f"results_{dist.get_world_size()}.pt")
     dist.destroy_process_group()
 
 
-def make_worker(model: Path) -> ObjectiveWorker:
-    """Make verl's worker with its FSDP2 engine in fp32; the learning rate is 0, so that every case meets one policy."""
+def run_case(worker: ObjectiveWorker, tokens: dict[str, Any], case: dict[str, Any], records: Path) -> dict[str, Any]:
+    """Make all updates of a rollout and return what can be seen of them."""
+    worker.kept_gradients.clear()
+    worker.forward_passes = 0
+    worker.set_loss_fn(partial(ppo_loss, config=actor_config(case, records)))
+    for group in worker.engine.optimizer.param_groups:
+        group["lr"] = case["learning_rate"]
+    weights, scheduled = whole_weights(worker), worker.engine.lr_scheduler.last_epoch
+    data = rank_data(tokens, case)
+    if case["precision"] == "bf16":
+        score_anew(worker, data)
+    try:
+        with faulty(case["fault"]):
+            metrics = tu.get(worker.train_mini_batch(data), "metrics")
+    except EngineError as error:
+        return {"error": str(error)}
+    moved = [(value - weights[name]).abs().max() for name, value in whole_weights(worker).items()]
+    return {
+        "loss": metrics["loss"],
+        "gradients": list(worker.kept_gradients),
+        "scheduler_steps": worker.engine.lr_scheduler.last_epoch - scheduled,
+        "updates_logged": len(metrics["update/tokens"]),
+        "on_policy_error": metrics["on_policy_error"],
+        "forward_passes": worker.forward_passes,
+        "moved": max(moved).item(),
+    }
+
+
+def make_worker(model: Path, precision: str) -> ObjectiveWorker:
+    """Make verl's worker with its FSDP2 engine, which keeps gradients and counts passes without an update."""
     config = TrainingWorkerConfig(
         model_type="language_model",
         model_config=HFModelConfig(
@@ -73,37 +90,42 @@ def make_worker(model: Path) -> ObjectiveWorker:
         ),
         engine_config=FSDPEngineConfig(
             strategy="fsdp2",
-            mixed_precision={"param_dtype": "fp32"},
+            mixed_precision={"param_dtype": precision},
             use_torch_compile=False,
             micro_batch_size_per_gpu=1,
             infer_micro_batch_size_per_gpu=2,
             use_dynamic_bsz=False,
         ),
-        optimizer_config=FSDPOptimizerConfig(lr=0.0, clip_grad=1.0, total_training_steps=1000),
+        optimizer_config=FSDPOptimizerConfig(lr=0.0, clip_grad=1.0, weight_decay=0.0, total_training_steps=1000),
     )
     worker = ActorRolloutRefWorker.actor_worker_cls(config=config)
     worker.reset()
-    worker.forward_passes = 0
-    infer = worker.engine.infer_batch
+    worker.kept_gradients = []
+    step, infer = worker.engine.optimizer_step, worker.engine.infer_batch
 
-    def counted(*arguments: Any, **options: Any) -> Any:
+    def observed_step() -> float:
+        parameters = worker.engine.module.named_parameters()
+        worker.kept_gradients.append({name: whole.grad.full_tensor().clone() for name, whole in parameters})
+        return step()
+
+    def counted_infer(*arguments: Any, **options: Any) -> Any:
         worker.forward_passes += 1
         return infer(*arguments, **options)
 
-    worker.engine.infer_batch = counted
+    worker.engine.optimizer_step, worker.engine.infer_batch = observed_step, counted_infer
     return worker
 
 
-def keep_gradients(worker: ObjectiveWorker, kept: list[dict[str, Tensor]]) -> None:
-    """Copy all gradients, whole and before clipping, at each optimizer step."""
-    step = worker.engine.optimizer_step
+def whole_weights(worker: ObjectiveWorker) -> dict[str, Tensor]:
+    return {name: value.full_tensor().detach().clone() for name, value in worker.engine.module.named_parameters()}
 
-    def observed_step() -> float:
-        parameters = dict(worker.engine.module.named_parameters())
-        kept.append({name: parameter.grad.full_tensor().clone() for name, parameter in parameters.items()})
-        return step()
 
-    worker.engine.optimizer_step = observed_step
+def score_anew(worker: ObjectiveWorker, data: TensorDict) -> None:
+    """Compute old log-probabilities as verl's trainer does: by the worker, in its precision and its own split."""
+    request = data.copy()
+    tu.assign_non_tensor(request, compute_loss=False, micro_batch_size_per_gpu=2)
+    scores = tu.get(worker.infer_batch(request), "log_probs")
+    data["old_log_probs"] = response_from_nested(scores, data["response_mask"])
 
 
 def actor_config(case: dict[str, Any], records: Path) -> ActorConfig:
@@ -128,6 +150,7 @@ def rank_data(tokens: dict[str, Any], case: dict[str, Any]) -> TensorDict:
     """Make this rank's part of every mini-batch as verl's trainer sends it."""
     rank, ranks, size = dist.get_rank(), dist.get_world_size(), tokens["mini_batch"]
     rows = [row for row in range(len(tokens["prompts"])) if row % size // (size // ranks) == rank]
+    tokens = tokens | TAMPERED[case["tampering"]](tokens)
     data = {
         name: nested([tokens[name][row] for row in rows])
         for name in ("prompts", "responses", "response_mask", "old_log_probs", "advantages")
@@ -155,6 +178,15 @@ def rank_data(tokens: dict[str, Any], case: dict[str, Any]) -> TensorDict:
         **{ROLLOUT_KEY: 1},
     )
     return batch
+
+
+TAMPERED: dict[str | None, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    None: lambda tokens: {},
+    "infinite advantage": lambda tokens: {"advantages": [part * math.inf for part in tokens["advantages"]]},
+    "old log-probabilities of another policy": lambda tokens: {
+        "old_log_probs": [part - 0.01 for part in tokens["old_log_probs"]]
+    },
+}
 
 
 def nested(parts: list[Tensor]) -> Tensor:

@@ -1,12 +1,13 @@
 """A small study that verl trains in two rollouts, run as a user does: by the training script."""
 
+import contextlib
 import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
@@ -50,6 +51,8 @@ class Training:
     process: "subprocess.Popen[str]"
     run: Path
     log: Path
+    seen: set[psutil.Process] = field(default_factory=set)
+    """Every process below it so far, verl's and Ray's."""
 
     @classmethod
     def start(cls, small: SmallStudy, cell: str, run: Path) -> "Training":
@@ -66,7 +69,12 @@ class Training:
 
     def wait(self) -> int:
         """Wait for its end and return the status; the log is shown where it fails."""
-        status = self.process.wait(LIMIT_SECONDS)
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while self.process.poll() is None:
+            assert time.monotonic() < deadline, self.said()[-4000:]
+            self.look()
+            time.sleep(0.2)
+        status = self.process.returncode
         if status:
             print("\n".join(self.said().splitlines()[-60:]))
         return status
@@ -81,34 +89,32 @@ class Training:
         while not reached(self.run):
             assert self.process.poll() is None, self.said()[-4000:]
             assert time.monotonic() < deadline, self.said()[-4000:]
+            self.look()
             time.sleep(0.2)
 
-    def processes(self) -> list[psutil.Process]:
-        """List the processes below the script, verl's and Ray's."""
-        return psutil.Process(self.process.pid).children(recursive=True)
+    def look(self) -> None:
+        """Remember the processes below the script."""
+        with contextlib.suppress(psutil.Error):
+            self.seen.update(psutil.Process(self.process.pid).children(recursive=True))
+
+    def leaves_no_orphans(self, seconds: float = 60) -> bool:
+        """Say whether every process that was below it ends within some seconds."""
+        assert len(self.seen) > 1
+        deadline = time.monotonic() + seconds
+        while living := [process for process in self.seen if is_alive(process)]:
+            if time.monotonic() > deadline:
+                print("left:", living)
+                return False
+            time.sleep(0.5)
+        return True
 
 
-def started_for(run: Path) -> list[psutil.Process]:
-    """List all living processes that were started for a run: they inherit where its TensorBoard log lies."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            told = process.environ().get("TENSORBOARD_DIR", "")
-            if told.startswith(str(run)) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
-def no_orphans(run: Path, seconds: float = 30) -> bool:
-    """Say whether every process of a run ends within some seconds."""
-    deadline = time.monotonic() + seconds
-    while started_for(run):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.5)
-    return True
+def is_alive(process: psutil.Process) -> bool:
+    """Say whether a process runs."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
 
 
 def finished(run: Path) -> tuple[RunRecord, pd.DataFrame, pd.DataFrame]:

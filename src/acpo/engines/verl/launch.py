@@ -1,5 +1,6 @@
 """Runs verl's command: a Ray cluster of its own, its output passed on, progress, signals, and nothing left behind."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -17,8 +18,10 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
+import psutil
+
 from acpo.engines import EngineError, TrainingJob
-from acpo.engines.orphans import kill_marked
+from acpo.engines.orphans import kill_all
 from acpo.engines.verl.checkpoints import STOP_FILE
 from acpo.engines.verl.overrides import command, engine_of, environment, expected_rollouts
 from acpo.engines.verl.records import RolloutFacts
@@ -62,7 +65,8 @@ def launch(job: TrainingJob, done: int) -> None:
     """
     stop = job.run_directory / STOP_FILE
     stop.unlink(missing_ok=True)
-    with _cluster(job) as (variables, settings):
+    seen: set[psutil.Process] = set()
+    with _cluster(job, seen) as (variables, settings):
         process = subprocess.Popen(
             command(job) + settings, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True, bufsize=1,
@@ -72,9 +76,9 @@ def launch(job: TrainingJob, done: int) -> None:
         reader = threading.Thread(target=_pass_on, args=(process.stdout, last_lines), daemon=True)
         reader.start()
         with _signals(stop, process):
-            reached = _watch(process, job, done)
+            reached = _watch(process, job, done, seen)
         if process.returncode:
-            kill_marked(LAUNCH_MARK, variables[LAUNCH_MARK])
+            kill_all(seen, LAUNCH_MARK, variables[LAUNCH_MARK])
         reader.join(timeout=10)
     name = f"{job.cell} seed {job.seed}"
     if stop.exists():
@@ -102,12 +106,17 @@ def _pass_on(output: IO[str], last_lines: deque[str]) -> None:
         last_lines.append(COLOR.sub("", line).strip())
 
 
-def _watch(process: "subprocess.Popen[str]", job: TrainingJob, done: int) -> int:
-    """Tell the progress until verl ends; returns the last rollout that it recorded."""
+def _watch(process: "subprocess.Popen[str]", job: TrainingJob, done: int, seen: set[psutil.Process]) -> int:
+    """Tell the progress until verl ends; returns the last rollout that it recorded.
+
+    Its descendants are added to `seen`: Ray's write a title over the environment that would tell whose they are.
+    """
     reached, total = done, expected_rollouts(job)
     with Progress(f"{job.cell} seed {job.seed}", total, done) as progress:
         ended = False
         while not ended:
+            with contextlib.suppress(psutil.Error):
+                seen.update(psutil.Process(process.pid).children(recursive=True))
             ended = process.poll() is not None
             path = job.run_directory / "records" / f"rollout_{reached + 1:06d}.json"
             while path.exists():
@@ -145,7 +154,7 @@ def _signals(stop: Path, process: "subprocess.Popen[str]") -> Iterator[None]:
 
 
 @contextmanager
-def _cluster(job: TrainingJob) -> Iterator[tuple[dict[str, str], list[str]]]:
+def _cluster(job: TrainingJob, seen: set[psutil.Process]) -> Iterator[tuple[dict[str, str], list[str]]]:
     """Yield the environment and the settings that give verl a Ray cluster of its own; end all of it afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="acpo-", dir=SOCKET_ROOT))
     variables = os.environ | environment(job) | {LAUNCH_MARK: directory.name, "RAY_DEDUP_LOGS": "0"}
@@ -159,7 +168,7 @@ def _cluster(job: TrainingJob) -> Iterator[tuple[dict[str, str], list[str]]]:
             address = _start_nodes(job, directory, variables)
             yield variables | {"RAY_ADDRESS": address}, []
     finally:
-        kill_marked(LAUNCH_MARK, directory.name)
+        kill_all(seen, LAUNCH_MARK, directory.name)
         shutil.rmtree(directory, ignore_errors=True)
 
 

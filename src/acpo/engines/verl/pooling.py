@@ -42,6 +42,8 @@ def _gathered(values: Tensor, group: dist.ProcessGroup) -> Tensor:
     lengths = [torch.empty_like(length) for _ in range(ranks)]
     dist.all_gather(lengths, length, group=group)
     sizes = [int(size) for size in lengths]
+    if not any(sizes):
+        return values
     padded = values.new_zeros(max(sizes))
     padded[: len(values)] = values
     parts = [torch.empty_like(padded) for _ in range(ranks)]

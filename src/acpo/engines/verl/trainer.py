@@ -129,9 +129,10 @@ class RecordingTrainer(PPOTrainerSync):  # type: ignore[misc]
         accuracy = float(correct / sum(expected_acc_counts.values()))
         if not (self._resumed and has_validation(self._records, self.global_steps)):
             write_validation(self._records, ValidationFacts(rollout=self.global_steps, validation=accuracy))
-        return super()._val_metrics_update(  # type: ignore[no-any-return]
+        metrics: dict[str, float] = super()._val_metrics_update(
             data_sources, sample_uids, reward_extra_infos_dict, sample_turns, expected_acc_counts=expected_acc_counts
         )
+        return metrics
 
     def _responses(self, batch: KVBatchMeta) -> dict[str, Any]:
         """Return the facts that rewards and lengths tell; verl's padding is left out."""

@@ -16,6 +16,7 @@ import torch.distributed as dist
 from tensordict import TensorDict
 from torch import Tensor
 from verl.utils import tensordict_utils as tu
+from verl.utils.device import get_device_id
 from verl.workers.engine_workers import TrainingWorker
 from verl.workers.utils.padding import no_padding_2_padding
 
@@ -102,6 +103,8 @@ class ObjectiveWorker(TrainingWorker):  # type: ignore[misc]
             raise ConfigError("actor.calculate_entropy: set it: objectives select by entropy and log it")
         if config.ppo_epochs != 1:
             raise ConfigError("actor.ppo_epochs: set it to 1: an objective's stages are its passes")
+        if self.engine_config.ulysses_sequence_parallel_size != 1:
+            raise ConfigError("actor.fsdp_config.ulysses_sequence_parallel_size: set it to 1")
         self._settings = settings
         self._objective = settings.objective()
         self._verl_loss = loss_fn
@@ -135,17 +138,16 @@ class ObjectiveWorker(TrainingWorker):  # type: ignore[misc]
         output = super().train_batch(data)
         number = (self._rollout - 1) * self._updates_per_rollout + len(self._rows) + 1
         facts = self._update.facts()
-        metrics = {} if output is None else tu.get(output, "metrics")
-        norm = metrics.get("grad_norm", math.nan)
+        metrics = tu.get(output, "metrics")
+        norm = metrics["grad_norm"]
         facts |= {"gradient_norm": norm, "skipped": float(not math.isfinite(norm))}
         error = self._update.ratio_error()
         self._ratios.add(facts, error)
         logged = {"on_policy_error": error} if not self._rows else {}
         self._rows.append({"rollout": self._rollout, "update": number, "stage": self._stage, **facts})
         self._store_tokens(number)
-        if output is not None:
-            logged |= {f"update/{key}": value for key, value in facts.items() if math.isfinite(value)}
-            tu.assign_non_tensor_data(output, "metrics", metrics | logged)
+        logged |= {f"update/{key}": value for key, value in facts.items() if math.isfinite(value)}
+        tu.assign_non_tensor_data(output, "metrics", metrics | logged)
         return output
 
     def _micro_batch_loss(self, model_output: dict[str, Tensor], data: TensorDict, dp_group: Any) -> tuple[Tensor, Any]:
@@ -168,18 +170,14 @@ class ObjectiveWorker(TrainingWorker):  # type: ignore[misc]
         request = data.copy()
         tu.assign_non_tensor(request, compute_loss=False, calculate_entropy=True)
         scores = self.infer_batch(request)
-        padded = data.select("response_mask", "old_log_probs").to_padded_tensor()
-        mask = padded["response_mask"].bool()
-
-        def scored(name: str) -> Tensor:
-            return no_padding_2_padding(tu.get(scores, name), data).to(mask.device)
-
+        known = mask_only(data)
+        device = known.mask.device
         return TokenBatch(
-            log_prob=scored("log_probs"),
-            old_log_prob=padded["old_log_probs"],
-            mask=mask,
-            advantage=torch.zeros(len(mask), device=mask.device),
-            entropy=scored("entropy"),
+            log_prob=no_padding_2_padding(tu.get(scores, "log_probs"), data).to(device),
+            old_log_prob=data["old_log_probs"].to_padded_tensor(0).to(device),
+            mask=known.mask,
+            advantage=known.advantage,
+            entropy=no_padding_2_padding(tu.get(scores, "entropy"), data).to(device),
         )
 
     def _store_tokens(self, number: int) -> None:
@@ -198,8 +196,8 @@ class ObjectiveWorker(TrainingWorker):  # type: ignore[misc]
 
 
 def mask_only(data: TensorDict) -> TokenBatch:
-    """Make a batch of which only the mask is known."""
-    mask = data["response_mask"].to_padded_tensor(0).bool()
+    """Make a batch of which only the mask is known, on the device where losses are computed."""
+    mask = data["response_mask"].to_padded_tensor(0).bool().to(get_device_id())
     zeros = torch.zeros(mask.shape, device=mask.device)
     return TokenBatch(zeros, zeros, mask, zeros[:, 0], zeros)
 
@@ -219,8 +217,6 @@ def largest_ratio_error(batch: TokenBatch) -> float:
 
 def joined(outputs: list[TensorDict]) -> TensorDict:
     """Join the outputs of several passes: each metric is a list with a number for every update."""
-    if len(outputs) == 1 or outputs[0] is None:
-        return outputs[0]
     metrics: dict[str, list[Any]] = {}
     for output in outputs:
         for key, values in tu.get(output, "metrics").items():
