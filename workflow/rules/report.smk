@@ -99,8 +99,8 @@ rule plot_figure:
 rule make_report:
     input:
         GRID_CELLS,
-        GRID_RUNS,
         TIMING,
+        GRID_RUNS,
     output:
         "results/report.html",
     log:
