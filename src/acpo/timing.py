@@ -44,6 +44,13 @@ class RegimeTime(Record):
         """Return a method's median over DAPO's, minus 1."""
         return self.methods[method].median / self.methods[REFERENCE].median - 1
 
+    def ratios(self, method: str) -> list[float]:
+        """Return a method's time over DAPO's, round by round."""
+        return [
+            ours / theirs
+            for ours, theirs in zip(self.methods[method].seconds, self.methods[REFERENCE].seconds, strict=True)
+        ]
+
     def milliseconds_a_token(self, method: str) -> MethodTime:
         """Return a method's time divided by the rollout's tokens, in milliseconds."""
         return MethodTime(seconds=[1000 * each / self.tokens for each in self.methods[method].seconds])

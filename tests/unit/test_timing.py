@@ -40,6 +40,10 @@ def test_relative_times_are_those_of_medians() -> None:
     assert timed.relative("ar_lopti") == pytest.approx(1.1)
 
 
+def test_ratios_are_taken_round_by_round() -> None:
+    assert regime_time().ratios("ar_lopti") == pytest.approx([4.0, 2.1, 4.4 / 9])
+
+
 def test_time_a_token_counts_the_rollout_once() -> None:
     assert regime_time().milliseconds_a_token("ar_lopti").median == pytest.approx(4200 / 4000)
 

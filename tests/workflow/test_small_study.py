@@ -137,6 +137,7 @@ def test_new_label_retrains_nothing(finished: Path) -> None:
     done = run_study(finished, "--dry-run", "--config", "methods={acpo: {label: Adaptive}}")
     assert "make_report" in done.stdout
     assert "train_policy" not in done.stdout
+    assert "time_updates" not in done.stdout
     assert "sample_responses" not in done.stdout
 
 

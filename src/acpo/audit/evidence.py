@@ -67,6 +67,18 @@ class Evidence:
             )
         return names
 
+    def extreme_regimes(self) -> tuple[str, str]:
+        """Return the grid's regimes with the fewest and with the most updates a rollout.
+
+        Raises:
+            MissingEvidenceError: the grid has no two that differ.
+        """
+        suite = self.suites()[0]
+        degrees = {name: self.study.regime(suite, name).updates_per_rollout for name in self.study.grid.regimes}
+        if len(set(degrees.values())) < 2:
+            raise MissingEvidenceError("two regimes in the grid", "snakemake --cores 2 all")
+        return min(degrees, key=degrees.__getitem__), max(degrees, key=degrees.__getitem__)
+
     def settings(self, family: str | None = None) -> Iterator[tuple[str, str, str]]:
         """Yield (suite, regime, benchmark) of every task-regime setting of the grid."""
         for suite in self.suites(family):

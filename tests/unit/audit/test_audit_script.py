@@ -39,6 +39,7 @@ def test_both_audits_in_three_forms_say_the_same(
         audit = read_json(tmp_path / "out" / f"{name}.json", Audit)
         page = (tmp_path / "out" / f"{name}.html").read_text()
         tex = (tmp_path / "out" / f"{name}.tex").read_text()
+        assert tex.isascii(), "every sign has its command"
         assert page.count("<tr>") == len(audit.rows) + 1
         for row in audit.rows:
             assert escape(row.claim) in tex

@@ -335,10 +335,10 @@ def test_derivations_are_taken_as_they_were_found(
     ("times", "verdicts"),
     [
         (
-            {"dapo": [1.0, 1.1], "acpo": [1.0, 1.1], "ar_lopti": [2.2, 2.3], "high_entropy": [1.4, 1.55]},
+            {"dapo": [1.0, 1.1], "acpo": [1.0, 1.1], "ar_lopti": [2.2, 2.42], "high_entropy": [1.4, 1.55]},
             (YES, YES, YES),
         ),
-        ({"dapo": [1.0, 1.1], "acpo": [1.5, 1.6], "ar_lopti": [2.0, 2.0], "high_entropy": [1.0, 1.1]}, (OPEN,) * 3),
+        ({"dapo": [1.0, 1.1], "acpo": [1.5, 1.6], "ar_lopti": [2.01, 2.2], "high_entropy": [1.0, 1.1]}, (OPEN,) * 3),
     ],
 )
 def test_timing(shipped: Study, tmp_path: Path, times: dict[str, list[float]], verdicts: tuple[Verdict, ...]) -> None:

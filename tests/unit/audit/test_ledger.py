@@ -12,7 +12,7 @@ from acpo.audit.checks import CHECKS
 from acpo.audit.ledger import Ledger, judge, ledger
 from acpo.audit.verdict import Audit, Verdict
 from acpo.cells import Cell
-from acpo.config import Study
+from acpo.config import Study, parse_study
 from acpo.store import StoreError
 
 PLACES = " | ".join(entry.place for entry in ledger().entries)
@@ -81,11 +81,18 @@ def test_one_training_seed_infers_nothing(shipped: Study, tmp_path: Path) -> Non
     assert "two training seeds or more of mini_acpo_nonp and mini_ar_lopti_nonp (there is 1)" in why
 
 
+def test_one_regime_shows_no_change_between_regimes(tmp_path: Path, values: dict[str, object]) -> None:
+    values["grid"]["regimes"] = ["offp"]  # type: ignore[index]
+    study = parse_study(values)
+    write_scores(tmp_path, study, lambda *_: 0.3)
+    verdict, why = by_id(judge(evidence(tmp_path, study)))["figure3"]
+    assert verdict is Verdict.NOT_TESTABLE
+    assert "needs two regimes in the grid" in why
+
+
 def test_results_of_another_configuration_are_no_evidence(
     shipped: Study, tmp_path: Path, values: dict[str, object]
 ) -> None:
-    from acpo.config import parse_study
-
     write_scores(tmp_path, shipped, lambda *_: 0.3)
     write_logs(tmp_path, shipped, lambda *_: {})
     values["suites"]["mini"]["training"]["learning_rate"] = 1e-5  # type: ignore[index]
@@ -96,8 +103,6 @@ def test_results_of_another_configuration_are_no_evidence(
 
 
 def test_another_label_changes_no_evidence(shipped: Study, tmp_path: Path, values: dict[str, object]) -> None:
-    from acpo.config import parse_study
-
     write_scores(tmp_path, shipped, lambda method, _: 0.4 if method == "acpo" else 0.3)
     values["methods"]["acpo"]["label"] = "Adaptive"  # type: ignore[index]
     assert by_id(judge(evidence(tmp_path, parse_study(values))))["table1a"][0] is Verdict.REPRODUCED

@@ -169,11 +169,7 @@ def _difference(evidence: Evidence, first: str, second: str, suite: str, regime:
 
 def _drop(evidence: Evidence, method: str) -> dict[int, float]:
     by_seed: dict[int, list[float]] = {}
-    regimes = evidence.study.grid.regimes
-    ordered = {regime: evidence.study.regime(evidence.suites()[0], regime).updates_per_rollout for regime in regimes}
-    near, off = min(ordered, key=ordered.__getitem__), max(ordered, key=ordered.__getitem__)
-    if near == off:
-        raise MissingEvidenceError("two regimes in the grid", "snakemake --cores 2 all")
+    near, off = evidence.extreme_regimes()
     for suite in evidence.suites():
         for benchmark in evidence.study.suites[suite].benchmarks:
             scores = [evidence.scores(Cell(suite, method, regime), benchmark) for regime in (near, off)]

@@ -11,7 +11,6 @@ from acpo.audit.checks.update_log import (
     HIGH,
     SPREAD,
     by_seed,
-    extreme_regimes,
     later_updates,
     profile,
     suites_and_regimes,
@@ -41,7 +40,7 @@ def ratio_spread_by_probability(evidence: Evidence) -> Finding:
 
 def ratio_spread_by_regime(evidence: Evidence) -> Finding:
     """Say whether ratios spread more with more updates a rollout (Sec. 2.1, Eq. 6)."""
-    near, off = extreme_regimes(evidence)
+    near, off = evidence.extreme_regimes()
     differences = {
         suite: paired(
             by_seed(evidence, suite, "dapo", off, overall_spread),
@@ -79,7 +78,7 @@ def mean_ratio(evidence: Evidence) -> Finding:
 
 def updates_a_rollout(evidence: Evidence) -> Finding:
     """Say whether the regimes make the published number of updates a rollout."""
-    near, off = extreme_regimes(evidence)
+    near, off = evidence.extreme_regimes()
     found, right = [], []
     for regime, name in ((near, "nonp"), (off, "offp")):
         said = evidence.published.said(f"updates_{name}").value

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pandas as pd
 
-from acpo.audit.evidence import Evidence, MissingEvidenceError
+from acpo.audit.evidence import Evidence
 from acpo.cells import Cell
 
 BINS = (1, 2, 3, 4, 5)
@@ -35,19 +35,6 @@ def by_seed(
 def suites_and_regimes(evidence: Evidence) -> list[tuple[str, str]]:
     """List the grid's suites and regimes."""
     return [(suite, regime) for suite in evidence.suites() for regime in evidence.study.grid.regimes]
-
-
-def extreme_regimes(evidence: Evidence) -> tuple[str, str]:
-    """Return the grid's regimes with the fewest and with the most updates a rollout.
-
-    Raises:
-        MissingEvidenceError: the grid has no two that differ.
-    """
-    suite = evidence.suites()[0]
-    degrees = {name: evidence.study.regime(suite, name).updates_per_rollout for name in evidence.study.grid.regimes}
-    if len(set(degrees.values())) < 2:
-        raise MissingEvidenceError("two regimes in the grid", "snakemake --cores 2 all")
-    return min(degrees, key=degrees.__getitem__), max(degrees, key=degrees.__getitem__)
 
 
 def profile(bins: Mapping[int, Mapping[int, float]], scale: float = 1.0) -> str:
