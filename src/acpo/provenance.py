@@ -91,12 +91,20 @@ def code_hash(modules: Iterable[str]) -> str:
 def training_modules(study: Study, cell: Cell) -> list[str]:
     """List the modules whose code decides what a run of this cell gives: engine, task and objective.
 
-    A module that this version does not have is left out: the job that needs it says so.
+    verl finds ours by name, not by import. A model with `source: built` is made by the embedded engine. A module that
+    this version does not have is left out: the job that needs it says so.
     """
     suite = study.suites[cell.suite]
-    wanted = [f"acpo.engines.{suite.engine.name}.engine", f"acpo.tasks.{suite.task}"]
-    if not cell.is_base:
-        wanted.append(f"acpo.objectives.{study.methods[cell.method].objective}")
+    task, engine = f"acpo.tasks.{suite.task}", suite.engine
+    if cell.is_base:
+        built = study.models[suite.model].source == "built"
+        wanted = ["acpo.engines.tiny.engine", task] if built else ["acpo.engines.published"]
+    else:
+        objective = f"acpo.objectives.{study.methods[cell.method].objective}"
+        wanted = [f"acpo.engines.{engine.name}.engine", task, objective]
+        if engine.name == "verl":
+            found = ["plugin", "reward", *(["cpu"] if engine.device == "cpu" else [])]
+            wanted += [f"acpo.engines.verl.{name}" for name in found]
     return [name for name in wanted if _module_file(name)]
 
 

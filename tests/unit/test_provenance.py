@@ -121,6 +121,22 @@ class TestThisPackage:
         } < reached  # fmt: skip
         assert not {module for module in reached if module.startswith("acpo.report")}
 
+    def test_verl_reaches_what_it_finds_by_name(self, shipped: Study) -> None:
+        names = CellNames(shipped)
+        ours = {"acpo.engines.verl.worker", "acpo.engines.verl.losses", "acpo.engines.verl.trainer"}
+        ours |= {"acpo.engines.verl.transformers_rollout", "acpo.engines.verl.reward", "acpo.objectives.acpo"}
+        on_a_gpu = self.reached(*training_modules(shipped, names.parse("orz_acpo_offp")))
+        on_a_cpu = self.reached(*training_modules(shipped, names.parse("mini_verl_acpo_offp")))
+        assert ours < on_a_gpu
+        assert on_a_cpu - on_a_gpu == {"acpo.engines.verl.cpu", "acpo.tasks.countdown_mini"}
+        assert "acpo.engines.tiny.supervised" not in on_a_gpu
+
+    def test_bases_of_one_model_are_made_by_the_same_code(self, shipped: Study) -> None:
+        names = CellNames(shipped)
+        made = training_modules(shipped, names.parse("mini_verl_base"))
+        assert made == training_modules(shipped, names.parse("mini_base"))
+        assert "acpo.engines.tiny.supervised" in self.reached(*made)
+
 
 def test_file_hash(tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"abc")

@@ -32,8 +32,26 @@ class TinyEngineRunner(Engine):
     """Trains and samples a small model in one process on one CPU thread, so that bits are reproducible."""
 
     def make_base(self, job: TrainingJob) -> None:
-        """See `Engine.make_base`: supervised training on demonstrations."""
-        make_built_model(job)
+        """See `Engine.make_base`: supervised training on demonstrations, for any engine's suite."""
+        clock = Clock()
+        _one_thread()
+        suite = job.study.suites[job.cell.suite]
+        model = job.study.models[suite.model]
+        if not isinstance(model, BuiltModel):
+            raise ConfigError(f"suites.{job.cell.suite}.model: the embedded engine runs models with `source: built`")
+        task = embedded_task(suite.task)
+        vocabulary = Vocabulary.of(task)
+        positions = suite.training.max_prompt_tokens + suite.training.max_response_tokens
+        sizes = Architecture.of(model, len(vocabulary), positions)
+        _check_prompts(job, vocabulary)
+        with exclusive(job.run_directory), Progress(str(job.cell), model.supervised.steps) as progress:
+            weights = train_on_demonstrations(model, sizes, task, job.problems, job.study.root_seed, progress)
+            template = job.run_directory / "template"
+            with atomic_directory(template) as temporary:
+                write_template(temporary, sizes, vocabulary)
+            sha256 = save_policy(job.run_directory / "last", weights, template)
+            checkpoint = CheckpointInfo(path="last", rollout=0, weights_sha256=sha256, validation=None)
+            complete(job, clock, {"last": checkpoint}, 0, 0, 0)
 
     def train(self, job: TrainingJob) -> None:
         """See `Engine.train`."""
@@ -118,36 +136,6 @@ class TinyEngineRunner(Engine):
                 "finish_reason": np.where(responses.finished.numpy(), "stop", "length"),
             }
         )
-
-
-def make_built_model(job: TrainingJob) -> None:
-    """Make a suite's base model with `source: built`: supervised training on demonstrations, in any engine's suite.
-
-    Args:
-        job: The base cell's run.
-
-    Raises:
-        ConfigError: the suite's model is a published one, or its data are not those of its task.
-    """
-    clock = Clock()
-    _one_thread()
-    suite = job.study.suites[job.cell.suite]
-    model = job.study.models[suite.model]
-    if not isinstance(model, BuiltModel):
-        raise ConfigError(f"suites.{job.cell.suite}.model: the embedded engine runs models with `source: built`")
-    task = embedded_task(suite.task)
-    vocabulary = Vocabulary.of(task)
-    positions = suite.training.max_prompt_tokens + suite.training.max_response_tokens
-    sizes = Architecture.of(model, len(vocabulary), positions)
-    _check_prompts(job, vocabulary)
-    with exclusive(job.run_directory), Progress(str(job.cell), model.supervised.steps) as progress:
-        weights = train_on_demonstrations(model, sizes, task, job.problems, job.study.root_seed, progress)
-        template = job.run_directory / "template"
-        with atomic_directory(template) as temporary:
-            write_template(temporary, sizes, vocabulary)
-        sha256 = save_policy(job.run_directory / "last", weights, template)
-        checkpoint = CheckpointInfo(path="last", rollout=0, weights_sha256=sha256, validation=None)
-        complete(job, clock, {"last": checkpoint}, 0, 0, 0)
 
 
 def embedded_task(name: str) -> EmbeddedTask:

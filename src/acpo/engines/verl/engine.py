@@ -10,7 +10,7 @@ import pandas as pd
 
 from acpo.cells import Cell
 from acpo.config import ConfigError, Study
-from acpo.engines import Engine, EngineError, TrainingJob
+from acpo.engines import Engine, EngineError, TrainingJob, load_engine
 from acpo.engines.orphans import leave_no_orphans
 from acpo.engines.runs import STATES, complete, exclusive, fingerprint
 from acpo.engines.sampling import BenchmarkSampler
@@ -43,9 +43,7 @@ class VerlEngineRunner(Engine):
 
     def make_base(self, job: TrainingJob) -> None:
         """See `Engine.make_base`: the embedded engine's supervised start (published models are linked by a rule)."""
-        from acpo.engines.tiny.engine import make_built_model
-
-        make_built_model(job)
+        load_engine("tiny").make_base(job)
 
     def train(self, job: TrainingJob) -> None:
         """See `Engine.train`."""
