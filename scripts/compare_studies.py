@@ -45,7 +45,7 @@ def report(found: StudyDifference) -> None:
 
 def numbers_table(found: StudyDifference) -> pd.DataFrame:
     """Arrange the numbers for a terminal."""
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         [
             {
                 "cell": item.cell,
@@ -61,6 +61,7 @@ def numbers_table(found: StudyDifference) -> pd.DataFrame:
             for item in found.numbers
         ]
     )
+    return frame.astype({"p": float, "p, these checkpoints": float})
 
 
 if __name__ == "__main__":
