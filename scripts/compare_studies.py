@@ -37,6 +37,9 @@ def report(found: StudyDifference) -> None:
         print(f"{change.kind} {change.what}: {change.before} -> {change.after} ({where})")
     if not found.changes:
         print("configuration, code, data and packages are the same")
+    if not found.numbers:
+        print("\nno number in both")
+        return
     print("\nNumbers, percent:")
     print(numbers_table(found).to_string(index=False, float_format="%.4g", na_rep="-"))
     counts = Counter(item.verdict for item in found.numbers)
