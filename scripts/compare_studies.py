@@ -37,6 +37,9 @@ def report(found: StudyDifference) -> None:
         print(f"{change.kind} {change.what}: {change.before} -> {change.after} ({where})")
     if not found.changes:
         print("configuration, code, data and packages are the same")
+    if not found.numbers:
+        print("\nno number in both")
+        return
     print("\nNumbers, percent:")
     print(numbers_table(found).to_string(index=False, float_format="%.4g", na_rep="-"))
     counts = Counter(item.verdict for item in found.numbers)
@@ -45,7 +48,7 @@ def report(found: StudyDifference) -> None:
 
 def numbers_table(found: StudyDifference) -> pd.DataFrame:
     """Arrange the numbers for a terminal."""
-    return pd.DataFrame(
+    frame = pd.DataFrame(
         [
             {
                 "cell": item.cell,
@@ -61,6 +64,7 @@ def numbers_table(found: StudyDifference) -> pd.DataFrame:
             for item in found.numbers
         ]
     )
+    return frame.astype({"p": float, "p, these checkpoints": float})
 
 
 if __name__ == "__main__":

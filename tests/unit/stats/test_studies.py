@@ -103,3 +103,13 @@ def test_script_prints_a_table_and_writes_json(whole: Path, results: Path, tmp_p
     found = json.loads((tmp_path / "out.json").read_text())
     assert len(found["numbers"]) == 1 + 6 * 2
     assert script("compare_studies", whole, tmp_path / "none").stderr.startswith(f"error: {tmp_path}/none: no cell")
+
+
+def test_script_on_folders_without_a_common_cell(whole: Path, tmp_path: Path) -> None:
+    for number, name in enumerate(("mini_acpo_nonp", "mini_dapo_nonp")):
+        (tmp_path / str(number)).mkdir()
+        shutil.copy(whole / f"{name}.json", tmp_path / str(number))
+    done = script("compare_studies", tmp_path / "0", tmp_path / "1")
+    assert done.returncode == 0, done.stderr
+    assert "only in the second: mini_dapo_nonp" in done.stdout
+    assert "no number in both" in done.stdout
