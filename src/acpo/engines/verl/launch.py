@@ -157,7 +157,9 @@ def _signals(stop: Path, process: "subprocess.Popen[str]") -> Iterator[None]:
 def _cluster(job: TrainingJob, seen: set[psutil.Process]) -> Iterator[tuple[dict[str, str], list[str]]]:
     """Yield the environment and the settings that give verl a Ray cluster of its own; end all of it afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="acpo-", dir=SOCKET_ROOT))
-    variables = os.environ | environment(job) | {LAUNCH_MARK: directory.name, "RAY_DEDUP_LOGS": "0"}
+    # Ray's workers would otherwise give way to everything else on the machine.
+    ray = {"RAY_worker_niceness": "0", "RAY_DEDUP_LOGS": "0"}
+    variables = os.environ | environment(job) | ray | {LAUNCH_MARK: directory.name}
     variables.pop("RAY_ADDRESS", None)
     try:
         nodes = job.study.suites[job.cell.suite].resources.nodes
