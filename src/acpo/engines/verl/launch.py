@@ -80,9 +80,9 @@ def launch(job: TrainingJob, done: int) -> None:
         if process.returncode:
             kill_all(seen, LAUNCH_MARK, variables[LAUNCH_MARK])
         reader.join(timeout=10)
-    name = f"{job.cell} seed {job.seed}"
-    if stop.exists():
-        stop.unlink()
+    name, stopped = f"{job.cell} seed {job.seed}", stop.exists()
+    stop.unlink(missing_ok=True)
+    if stopped and reached < expected_rollouts(job):
         raise StoppedError(f"{name}: stopped by a signal after rollout {reached}: the same command goes on from there")
     if process.returncode:
         raise EngineError(f"{name}: verl ended with status {process.returncode} after rollout {reached} of "
