@@ -68,7 +68,10 @@ class VerlEngineRunner(Engine):
             done, warnings = prepare(states, fingerprint(job), ranks)
             for warning in warnings:
                 print(f"warning: {warning}", file=sys.stderr)
-            forget_after(records, done)
+            if done:
+                forget_after(records, done)
+            else:
+                shutil.rmtree(records, ignore_errors=True)
             if done < total or not has_validation(records, total):
                 launch(job, done)
             reached = newest_step(states, ranks)
