@@ -26,7 +26,7 @@ from acpo.engines.verl.checkpoints import (
 )
 from acpo.engines.verl.launch import launch
 from acpo.engines.verl.overrides import engine_of, expected_rollouts, ranks_per_node
-from acpo.engines.verl.records import collect, has_validation, read_validation
+from acpo.engines.verl.records import collect, forget_after, has_validation, read_validation
 from acpo.provenance import Clock, weights_hash
 from acpo.results import CheckpointInfo
 from acpo.tasks.base import Problem
@@ -68,7 +68,9 @@ class VerlEngineRunner(Engine):
             done, warnings = prepare(states, fingerprint(job), ranks)
             for warning in warnings:
                 print(f"warning: {warning}", file=sys.stderr)
-            if not done:
+            if done:
+                forget_after(records, done)
+            else:
                 shutil.rmtree(records, ignore_errors=True)
             if done < total or not has_validation(records, total):
                 launch(job, done)

@@ -80,9 +80,9 @@ def launch(job: TrainingJob, done: int) -> None:
         if process.returncode:
             kill_all(seen, LAUNCH_MARK, variables[LAUNCH_MARK])
         reader.join(timeout=10)
-    name = f"{job.cell} seed {job.seed}"
-    if stop.exists():
-        stop.unlink()
+    name, stopped = f"{job.cell} seed {job.seed}", stop.exists()
+    stop.unlink(missing_ok=True)
+    if stopped and reached < expected_rollouts(job):
         raise StoppedError(f"{name}: stopped by a signal after rollout {reached}: the same command goes on from there")
     if process.returncode:
         raise EngineError(f"{name}: verl ended with status {process.returncode} after rollout {reached} of "
@@ -157,7 +157,9 @@ def _signals(stop: Path, process: "subprocess.Popen[str]") -> Iterator[None]:
 def _cluster(job: TrainingJob, seen: set[psutil.Process]) -> Iterator[tuple[dict[str, str], list[str]]]:
     """Yield the environment and the settings that give verl a Ray cluster of its own; end all of it afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="acpo-", dir=SOCKET_ROOT))
-    variables = os.environ | environment(job) | {LAUNCH_MARK: directory.name, "RAY_DEDUP_LOGS": "0"}
+    # Ray's workers would otherwise give way to everything else on the machine.
+    ray = {"RAY_worker_niceness": "0", "RAY_DEDUP_LOGS": "0"}
+    variables = os.environ | environment(job) | ray | {LAUNCH_MARK: directory.name}
     variables.pop("RAY_ADDRESS", None)
     try:
         nodes = job.study.suites[job.cell.suite].resources.nodes

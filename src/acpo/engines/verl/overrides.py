@@ -80,7 +80,7 @@ def environment(job: TrainingJob) -> dict[str, str]:
     if "tensorboard" in engine.loggers:
         variables["TENSORBOARD_DIR"] = str(job.run_directory.resolve() / "tensorboard")
     if engine.device == "cpu":
-        variables["OMP_NUM_THREADS"] = "1"
+        variables |= {"OMP_NUM_THREADS": "1", "TQ_NUM_THREADS": "1"}  # of the queue that verl moves data through
         variables["VERL_ENGINE_DEVICE"] = "cuda"  # verl has FSDP engines for cuda and npu only
         if engine.rollout == "vllm":
             variables |= VLLM_ON_A_CPU
