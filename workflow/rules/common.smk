@@ -1,6 +1,7 @@
 """The study, and what every rule needs to know of it."""
 
 import gc
+import signal
 import sys
 from functools import cache
 from pathlib import Path
@@ -42,6 +43,12 @@ STUDY_FILE = f"results/config/{digest(STUDY)}.json"
 # A workflow of many cells is millions of objects that live as long as it does: looking for garbage among them is a
 # quarter of a large dry-run.
 gc.set_threshold(1_000_000, 50, 50)
+# A signal is for the script of a job: it saves and ends (acpo.segments), and what carries its output must outlive it.
+# SLURM's warning before a time limit goes to every process of a job step; to ignore it is inherited, to trap it is not.
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+shell.prefix(
+    "set -euo pipefail; trap : INT TERM; tee() {{ trap '' INT TERM; command tee \"$@\"; }}; "
+)
 PYTHON = sys.executable
 SCRIPTS = f"{workflow.basedir}/scripts"
 
