@@ -28,6 +28,7 @@ from acpo.engines.tiny.trainer import Trainer
 from acpo.engines.tiny.update import Learner, update
 from acpo.engines.tiny.vocabulary import Vocabulary
 from acpo.methods import method_objective
+from acpo.segments import Segment
 from acpo.streams import uniforms
 from acpo.tasks.base import EmbeddedTask, Problem
 

@@ -1,6 +1,6 @@
 """Long training in short slots: a signal ends a segment at a safe point, and the next one goes on from there.
 
-A segment is one process's share of a training run. `segments.json` in the run directory lists them. Any engine uses it so:
+A segment is one process's share of a training run. `segments.json` in the run directory lists them. Engines use it so:
 
     with Segment(run_directory, "mini_acpo_offp seed 0", fingerprint) as segment:
         segment.begin(step)                     # the step of the state that it resumes from
@@ -72,7 +72,7 @@ class SegmentList(BaseModel):
 
 
 class Segment:
-    """One process's share of a training run; use as a context manager in the main thread, around all that must not be cut.
+    """One process's share of a training run; a context manager, in the main thread, around all that must not be cut.
 
     SIGUSR1 (the warning before a time limit), SIGTERM (preemption, cancellation) and SIGINT (Ctrl-C) are noted, and
     acted on where the run says so (`end_if_signalled`). A second SIGINT ends it at once.
@@ -121,8 +121,9 @@ class Segment:
         if len(telling) > 1 and telling[-1].idle and telling[-2].idle:
             times = " and ".join(f"{each.seconds:.0f} s" for each in telling[-2:])
             raise NoProgressError(
-                f"{self._name}: no progress after step {step} in two segments of {times}. Give it longer slots or save "
-                f"more often (checkpoint_every), see its log for another cause, then delete {self._path} and start again"
+                f"{self._name}: no progress after step {step} in two segments of {times}. Give it longer slots, save "
+                f"more often (checkpoint_every), or see its log for another cause; then delete {self._path} and start "
+                "again"
             )
         job = os.environ.get("SLURM_JOB_ID")
         known.segments.append(SegmentRecord(start=step, end=step, seconds=0, ended_by=None, job=job))
@@ -151,7 +152,7 @@ class Segment:
             stands = f"is saved after step {step}: the same command goes on from there" if step else "starts anew"
             raise SegmentEndedError(f"ended by {self._signal.name}: {self._name} {stands}")
 
-    def _noted(self, number: int, frame: FrameType | None) -> None:
+    def _noted(self, number: int, _frame: FrameType | None) -> None:
         """Note a signal, and at once how long the segment ran: its slot may end before a safe point comes."""
         if number == signal.SIGINT and self._signal == signal.SIGINT:
             raise KeyboardInterrupt

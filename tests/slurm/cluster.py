@@ -1,5 +1,6 @@
 """A real SLURM of one node with four fake GPUs, started and stopped by its pid files. Needs root."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -20,6 +21,7 @@ SlurmctldHost={host}(127.0.0.1)
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/munge
+AuthInfo=cred_expire=5
 SlurmctldPort=16817
 SlurmdPort=16818
 StateSaveLocation={place}/ctld
@@ -108,9 +110,24 @@ class Cluster:
         """Return the node's state, e.g. `idle`."""
         return output("sinfo", "--noheader", "--format=%T", "--partition=cpu").strip().strip("*")
 
-    def kill_node(self) -> None:
-        """End slurmd as a crash does."""
+    def kill_node(self, with_jobs: bool = False) -> None:
+        """Kill slurmd, and with it, as in a crash of the node, everything that runs in jobs."""
         os.kill(int((self.place / "slurmd.pid").read_text()), signal.SIGKILL)
+        if with_jobs:
+            for process in self._job_processes():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+
+    def _job_processes(self) -> list[int]:
+        """List the processes of this cluster's jobs and of the daemons that watch over each."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    steward = b"slurmstepd" in (entry / "cmdline").read_bytes().split(b"\0")[0]
+                    if steward or b"\0SLURM_CLUSTER_NAME=test\0" in (entry / "environ").read_bytes():
+                        found.append(int(entry.name))
+        return found
 
     def jobs(self) -> list[str]:
         """List the ids of pending and running jobs."""

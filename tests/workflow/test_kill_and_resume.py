@@ -24,6 +24,7 @@ from small_study import SmallStudy, make_small_study  # noqa: E402
 CELL = "mini_acpo_nonp"
 SCRIPT = ROOT / "scripts/train_policy.py"
 PASSING = ("wall_seconds", "peak_memory_mb", "git_commit", "git_dirty")
+TIMES = ("tensorboard", "timings.parquet", "progress.json", "segments.json", "lock")
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +46,7 @@ def content(run: Path) -> dict[str, bytes]:
     for key in PASSING:
         del record["provenance"][key]
     files["run.json"] = json.dumps(record, sort_keys=True).encode()
-    return {
-        name: data
-        for name, data in files.items()
-        if name.split("/")[0] not in ("tensorboard", "timings.parquet", "lock")
-    }
+    return {name: data for name, data in files.items() if name.split("/")[0] not in TIMES}
 
 
 def test_what_is_compared(undisturbed: dict[str, bytes]) -> None:

@@ -1,0 +1,146 @@
+"""Whatever happens to a training job on a real SLURM, its run ends with the bytes of an undisturbed local one."""
+
+import os
+import signal
+import subprocess
+import time
+from itertools import pairwise
+
+from tests.slurm.cluster import Cluster, output
+from tests.slurm.conftest import CELL, LONG_CELL, Clone, Fault, wait_until
+
+TARGET, LONG_TARGET = (f"results/runs/{cell}/seed0/run.json" for cell in (CELL, LONG_CELL))
+
+
+def under_way(clone: Clone, cluster: Cluster, *arguments: str, target: str = TARGET) -> tuple[subprocess.Popen, str]:
+    """Start the training job and wait until it trains; returns Snakemake and the job's id."""
+    process = clone.start(target, *arguments)
+    cell = target.split("/")[2]
+    wait_until(lambda: clone.step(cell) > 0 or process.poll() is not None, told=lambda: clone.log)
+    jobs = cluster.jobs()
+    assert len(jobs) == 1, clone.log
+    return process, jobs[0]
+
+
+def finished(process: subprocess.Popen, clone: Clone, seconds: float = 180) -> None:
+    assert process.wait(timeout=seconds) == 0, clone.log[-8000:]
+
+
+def endings(clone: Clone, cell: str = CELL) -> list[str | None]:
+    return [segment["ended_by"] for segment in clone.segments(cell)]
+
+
+def test_scancel(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    process, job = under_way(untrained, cluster)
+    subprocess.run(["scancel", job], check=True)
+    finished(process, untrained)
+    first, second = untrained.segments()
+    assert (first["ended_by"], second["start"]) == ("SIGTERM", first["end"])
+    fault.same_bytes(untrained, reference)
+    fault.outcome = f"saved at step {first['end']}, retried, resumed there"
+
+
+def test_warning_before_the_time_limit(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    short = ["--set-resources", "train_policy:runtime=1", "train_policy:slurm_extra='--signal=USR1@45'"]
+    process, _ = under_way(untrained, cluster, *short, target=LONG_TARGET)
+    finished(process, untrained, 300)
+    segments = untrained.segments(LONG_CELL)
+    assert [each["ended_by"] for each in segments[:-1]] == ["SIGUSR1"] * (len(segments) - 1)
+    assert len(segments) > 1
+    steps = [(each["start"], each["end"]) for each in segments]
+    assert all(start == end for (_, end), (start, _) in pairwise(steps))
+    fault.same_bytes(untrained, reference, LONG_CELL)
+    fault.outcome = f"{len(segments)} slots of a minute: steps {steps}"
+
+
+def test_time_limit_of_a_hung_process(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    process, _ = under_way(untrained, cluster, "--set-resources", "train_policy:runtime=1")
+    (trainer,) = untrained.training()
+    os.kill(trainer, signal.SIGSTOP)
+    wait_until(lambda: "TIMEOUT" in output("squeue", "--states=all", "--noheader", "--format=%i %T"), 150)
+    finished(process, untrained)
+    assert len(untrained.segments()) == 2
+    fault.same_bytes(untrained, reference)
+    fault.outcome = "TIMEOUT, retried, resumed from its last checkpoint"
+
+
+def test_requeue(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    process, job = under_way(untrained, cluster)
+    subprocess.run(["scontrol", "requeue", job], check=True)
+    finished(process, untrained)
+    jobs = {segment["job"] for segment in untrained.segments()}
+    assert jobs == {job}
+    assert len(untrained.segments()) == 2
+    fault.same_bytes(untrained, reference)
+    fault.outcome = f"the same job started again, resumed at step {untrained.segments()[1]['start']}"
+
+
+def test_node_drain(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    process, job = under_way(untrained, cluster, target=TARGET.replace("run.json", "samples.parquet"))
+    subprocess.run(["scontrol", "update", f"nodename={cluster.host}", "state=drain", "reason=test"], check=True)
+    try:
+        wait_until((untrained.run / "run.json").exists, told=lambda: untrained.log)
+        wait_until(lambda: cluster.jobs() and cluster.jobs() != [job], told=lambda: untrained.log)
+        assert output("squeue", "--noheader", "--format=%T").strip() == "PENDING"
+    finally:
+        subprocess.run(["scontrol", "update", f"nodename={cluster.host}", "state=resume"], check=True)
+    finished(process, untrained)
+    assert endings(untrained) == ["done"]
+    fault.same_bytes(untrained, reference)
+    fault.outcome = "training ended undisturbed, sampling waited for the node"
+
+
+def test_node_down(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    process, job = under_way(untrained, cluster)
+    subprocess.run(["scontrol", "update", f"nodename={cluster.host}", "state=down", "reason=test"], check=True)
+    time.sleep(2)
+    subprocess.run(["scontrol", "update", f"nodename={cluster.host}", "state=resume"], check=True)
+    finished(process, untrained)
+    assert {segment["job"] for segment in untrained.segments()} == {job}
+    fault.same_bytes(untrained, reference)
+    fault.outcome = f"requeued by SLURM, {len(untrained.segments())} segments"
+
+
+def test_kill_9_of_slurmd(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    process, _ = under_way(untrained, cluster)
+    cluster.kill_node()
+    time.sleep(2)
+    cluster.start_node()
+    finished(process, untrained)
+    assert endings(untrained) == ["done"]
+    fault.same_bytes(untrained, reference)
+    fault.outcome = "the job went on, slurmd found it again"
+
+
+def test_crash_of_the_node(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    process, _ = under_way(untrained, cluster)
+    cluster.kill_node(with_jobs=True)
+    time.sleep(1)
+    cluster.start_node()
+    finished(process, untrained)
+    assert endings(untrained) == [None, "done"]
+    fault.same_bytes(untrained, reference)
+    fault.outcome = f"run again, resumed at step {untrained.segments()[1]['start']}"
+
+
+def test_kill_9_of_training(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    process, _ = under_way(untrained, cluster)
+    wait_until(lambda: list(untrained.run.glob("states/rollout_*")))
+    (trainer,) = untrained.training()
+    os.kill(trainer, signal.SIGKILL)
+    finished(process, untrained)
+    assert endings(untrained) == [None, "done"]
+    assert untrained.segments()[1]["start"] > 0
+    fault.same_bytes(untrained, reference)
+    fault.outcome = f"retried, resumed at step {untrained.segments()[1]['start']}"
+
+
+def test_ctrl_c_of_snakemake(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    process, _ = under_way(untrained, cluster)
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(timeout=60) != 0
+    wait_until(lambda: not cluster.jobs())
+    untrained.snakemake(TARGET)
+    assert endings(untrained) == ["SIGTERM", "done"]
+    fault.same_bytes(untrained, reference)
+    fault.outcome = "its jobs were cancelled and saved; the same command went on"
