@@ -5,29 +5,33 @@ import signal
 import subprocess
 import time
 from itertools import pairwise
+from pathlib import Path
 
 from tests.slurm.cluster import Cluster, output
-from tests.slurm.conftest import CELL, LONG_CELL, Clone, Fault, wait_until
-
-TARGET, LONG_TARGET = (f"results/runs/{cell}/seed0/run.json" for cell in (CELL, LONG_CELL))
+from tests.slurm.conftest import PATIENCE, TARGET, Clone, Fault, wait_until
 
 
 def under_way(clone: Clone, cluster: Cluster, *arguments: str, target: str = TARGET) -> tuple[subprocess.Popen, str]:
     """Start the training job and wait until it trains; returns Snakemake and the job's id."""
     process = clone.start(target, *arguments)
-    cell = target.split("/")[2]
-    wait_until(lambda: clone.step(cell) > 0 or process.poll() is not None, told=lambda: clone.log)
+    wait_until(lambda: (clone.run / "tensorboard").exists() or process.poll() is not None, told=lambda: clone.log)
     jobs = cluster.jobs()
     assert len(jobs) == 1, clone.log
     return process, jobs[0]
 
 
-def finished(process: subprocess.Popen, clone: Clone, seconds: float = 180) -> None:
-    assert process.wait(timeout=seconds) == 0, clone.log[-8000:]
+def finished(process: subprocess.Popen, clone: Clone) -> None:
+    assert process.wait(timeout=PATIENCE) == 0, clone.log[-8000:]
 
 
-def endings(clone: Clone, cell: str = CELL) -> list[str | None]:
-    return [segment["ended_by"] for segment in clone.segments(cell)]
+def endings(clone: Clone) -> list[str | None]:
+    return [segment["ended_by"] for segment in clone.segments()]
+
+
+def pending(process: int, number: signal.Signals) -> bool:
+    """Say whether a stopped process has yet to be given a signal."""
+    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
+    return bool(int(status["ShdPnd"], 16) >> (number - 1) & 1)
 
 
 def test_scancel(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
@@ -41,15 +45,20 @@ def test_scancel(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fa
 
 
 def test_warning_before_the_time_limit(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    """Training stands still until SLURM's warning comes: a slot is a minute at least."""
     short = ["--set-resources", "train_policy:runtime=1", "train_policy:slurm_extra='--signal=USR1@45'"]
-    process, _ = under_way(untrained, cluster, *short, target=LONG_TARGET)
-    finished(process, untrained, 300)
-    segments = untrained.segments(LONG_CELL)
+    process, _ = under_way(untrained, cluster, *short)
+    (trainer,) = untrained.training()
+    os.kill(trainer, signal.SIGSTOP)
+    wait_until(lambda: pending(trainer, signal.SIGUSR1))
+    os.kill(trainer, signal.SIGCONT)
+    finished(process, untrained)
+    segments = untrained.segments()
     assert [each["ended_by"] for each in segments[:-1]] == ["SIGUSR1"] * (len(segments) - 1)
     assert len(segments) > 1
     steps = [(each["start"], each["end"]) for each in segments]
     assert all(start == end for (_, end), (start, _) in pairwise(steps))
-    fault.same_bytes(untrained, reference, LONG_CELL)
+    fault.same_bytes(untrained, reference)
     fault.outcome = f"{len(segments)} slots of a minute: steps {steps}"
 
 
@@ -57,7 +66,7 @@ def test_time_limit_of_a_hung_process(untrained: Clone, reference: Clone, cluste
     process, _ = under_way(untrained, cluster, "--set-resources", "train_policy:runtime=1")
     (trainer,) = untrained.training()
     os.kill(trainer, signal.SIGSTOP)
-    wait_until(lambda: "TIMEOUT" in output("squeue", "--states=all", "--noheader", "--format=%i %T"), 150)
+    wait_until(lambda: "TIMEOUT" in output("squeue", "--states=all", "--noheader", "--format=%T"))
     finished(process, untrained)
     assert len(untrained.segments()) == 2
     fault.same_bytes(untrained, reference)
