@@ -1,7 +1,6 @@
 """Progress of long work: a bar on a terminal, plain lines in a log, a record for whoever asks."""
 
 import os
-import socket
 import sys
 import time
 from pathlib import Path
@@ -106,6 +105,6 @@ class Progress:
         if self._directory is not None:
             record = ProgressRecord(
                 step=self._done, steps=self._steps, tokens_per_second=rate, seconds_left=left, updated=time.time(),
-                host=socket.gethostname(), process=os.getpid(), job=os.environ.get("SLURM_JOB_ID"),
+                host=os.uname().nodename, process=os.getpid(), job=os.environ.get("SLURM_JOB_ID"),
             )  # fmt: skip
             write_json(self._directory / RECORD, record)

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import time
-from itertools import pairwise
 from pathlib import Path
 
 from tests.slurm.cluster import Cluster, output
@@ -44,33 +43,42 @@ def test_scancel(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fa
     fault.outcome = f"saved at step {first['end']}, retried, resumed there"
 
 
+def shorten(job: str, minutes: int) -> None:
+    """Bring a running job's time limit to so many minutes from now, one at the least."""
+    hours, past, _ = next(
+        pair.removeprefix("RunTime=") for pair in output("scontrol", "show", "job", job).split() if "RunTime=" in pair
+    ).split(":")
+    limit = max(1, 60 * int(hours) + int(past) + minutes)
+    subprocess.run(["scontrol", "update", f"jobid={job}", f"timelimit={limit}"], check=True)
+
+
 def test_warning_before_the_time_limit(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
-    """Training stands still until SLURM's warning comes: a slot is a minute at least."""
-    short = ["--set-resources", "train_policy:runtime=1", "train_policy:slurm_extra='--signal=USR1@45'"]
-    process, _ = under_way(untrained, cluster, *short)
+    """Training stands still until the warning of the profile comes, which SLURM sends every half minute."""
+    process, job = under_way(untrained, cluster)
     (trainer,) = untrained.training()
     os.kill(trainer, signal.SIGSTOP)
+    shorten(job, 4)
     wait_until(lambda: pending(trainer, signal.SIGUSR1))
     os.kill(trainer, signal.SIGCONT)
     finished(process, untrained)
-    segments = untrained.segments()
-    assert [each["ended_by"] for each in segments[:-1]] == ["SIGUSR1"] * (len(segments) - 1)
-    assert len(segments) > 1
-    steps = [(each["start"], each["end"]) for each in segments]
-    assert all(start == end for (_, end), (start, _) in pairwise(steps))
+    first, second = untrained.segments()
+    assert (first["ended_by"], second["ended_by"]) == ("SIGUSR1", "done")
+    assert first["job"] == job != second["job"]
+    assert 0 < first["end"] == second["start"]
     fault.same_bytes(untrained, reference)
-    fault.outcome = f"{len(segments)} slots of a minute: steps {steps}"
+    fault.outcome = f"saved at step {first['end']}, status 75, the next slot resumed there"
 
 
 def test_time_limit_of_a_hung_process(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
-    process, _ = under_way(untrained, cluster, "--set-resources", "train_policy:runtime=1")
+    process, job = under_way(untrained, cluster)
     (trainer,) = untrained.training()
     os.kill(trainer, signal.SIGSTOP)
-    wait_until(lambda: "TIMEOUT" in output("squeue", "--states=all", "--noheader", "--format=%T"))
+    shorten(job, 0)
+    wait_until(lambda: f"{job} TIMEOUT" in output("squeue", "--states=all", "--noheader", "--format=%i %T"))
     finished(process, untrained)
-    assert len(untrained.segments()) == 2
+    assert endings(untrained) == [None, "done"]
     fault.same_bytes(untrained, reference)
-    fault.outcome = "TIMEOUT, retried, resumed from its last checkpoint"
+    fault.outcome = f"TIMEOUT, retried, resumed at step {untrained.segments()[1]['start']}"
 
 
 def test_requeue(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import runpy
-import socket
 import stat
 import subprocess
 import sys
@@ -83,11 +82,11 @@ class TestStates:
         assert describe(run).state == "running"
         write_progress(run, updated=time.time() - status.SILENT_SECONDS - 5)
         assert describe(run).state == "waiting"
-        write_progress(run, host=socket.gethostname(), process=os.getpid())  # alive, but no training process
+        write_progress(run, host=os.uname().nodename, process=os.getpid())  # alive, but no training process
         assert describe(run).state == "waiting"
         line = [sys.executable, "-c", "import time; time.sleep(60)", "train_policy.py"]
         with subprocess.Popen(line) as process:
-            write_progress(run, host=socket.gethostname(), process=process.pid)
+            write_progress(run, host=os.uname().nodename, process=process.pid)
             deadline = time.monotonic() + 10
             while describe(run).state != "running" and time.monotonic() < deadline:
                 time.sleep(0.01)
