@@ -97,7 +97,7 @@ def test_node_drain(untrained: Clone, reference: Clone, cluster: Cluster, fault:
     subprocess.run(["scontrol", "update", f"nodename={cluster.host}", "state=drain", "reason=test"], check=True)
     try:
         wait_until((untrained.run / "run.json").exists, told=lambda: untrained.log)
-        wait_until(lambda: cluster.jobs() and cluster.jobs() != [job], told=lambda: untrained.log)
+        wait_until(lambda: set(cluster.jobs()) - {job}, told=lambda: untrained.log)
         assert output("squeue", "--noheader", "--format=%T").strip() == "PENDING"
     finally:
         subprocess.run(["scontrol", "update", f"nodename={cluster.host}", "state=resume"], check=True)
