@@ -18,6 +18,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Literal
@@ -28,6 +29,7 @@ from acpo.store import StoreError, read_json, write_json
 
 EXIT_STATUS = 75  # EX_TEMPFAIL of sysexits.h: nothing is wrong, start again to go on
 SIGNALS = (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT)
+ENDED_BY_SIGNAL = frozenset([*(number.name for number in SIGNALS), "signal"])
 SHORTEST_COUNTED_SECONDS = 30.0  # a segment that was killed sooner says nothing about the length of its slot
 SECONDS_BETWEEN_SIGNS = 20.0
 RECORD = "segments.json"
@@ -44,7 +46,8 @@ class NoProgressError(Exception):
 class SegmentRecord(BaseModel):
     """One segment: the steps that were on disk at its start and at its end, and how long it is known to have run.
 
-    `ended_by` is a signal's name, `done`, `error`, or None: running, or killed without a word.
+    `ended_by` is a signal's name (or `signal`, where the engine takes them itself), `done`, `error`, or None: running,
+    or killed without a word.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -78,21 +81,23 @@ class Segment:
     acted on where the run says so (`end_if_signalled`). A second SIGINT ends it at once.
     """
 
-    def __init__(self, run_directory: Path, name: str, fingerprint: str):
+    def __init__(self, run_directory: Path, name: str, fingerprint: str, signals: Sequence[signal.Signals] = SIGNALS):
         """Prepare.
 
         Args:
             run_directory: Where `segments.json` lies; held by this process alone.
             name: What is trained, for messages.
             fingerprint: Hash of all that segments of one run share; a file of another run is begun anew.
+            signals: Which signals are noted; none where the engine takes them itself and raises `SegmentEndedError`.
         """
+        self._signals = signals
         self._path, self._name, self._fingerprint = run_directory / RECORD, name, fingerprint
         self._signal: signal.Signals | None = None
         self._list: SegmentList | None = None
         self._clock, self._last_written = time.monotonic(), 0.0
 
     def __enter__(self) -> "Segment":
-        self._before = {number: signal.signal(number, self._noted) for number in SIGNALS}
+        self._before = {number: signal.signal(number, self._noted) for number in self._signals}
         return self
 
     def __exit__(
@@ -101,7 +106,8 @@ class Segment:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         if self._list is not None:
-            ended_by = "done" if kind is None else self._signal.name if self._signal else "error"
+            ended_by = "done" if error is None else "signal" if isinstance(error, SegmentEndedError) else "error"
+            ended_by = self._signal.name if error is not None and self._signal else ended_by
             with contextlib.suppress(StoreError) if error else contextlib.nullcontext():
                 self._write(ended_by)
 

@@ -84,7 +84,7 @@ def _state(
         return ("queued", job.reason) if queued else ("running", "")
     if known is not None and _lives(known):
         return "running", ""
-    if past and past[-1].ended_by in {each.name for each in segments.SIGNALS}:
+    if past and past[-1].ended_by in segments.ENDED_BY_SIGNAL:
         return "stopped", f"{past[-1].ended_by} at step {past[-1].end}: the next slot goes on from there"
     if log.exists():
         return "failed", _last_lines(log)
