@@ -6,6 +6,8 @@
 # make demo    set up .venv and run the default study
 # make test    set up .venv and run every check
 # make bench   time the engine, the workflow and the statistics
+# make test-slurm   start a real SLURM of one node and test the workflow on it (root; Debian's slurm-wlm and munge)
+# make bench   time the engine and the workflow
 
 PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3.13 python3))
 CORES ?= $(shell nproc)
@@ -15,6 +17,7 @@ export OMP_NUM_THREADS = 1
 ENGINES := verl-cpu gpu
 
 .PHONY: demo test test-verl venv $(ENGINES:%=venv-%) lint types unit bench format schema clean
+.PHONY: demo test test-slurm venv lint types unit bench format schema clean
 .DEFAULT_GOAL := demo
 
 demo: venv
@@ -66,6 +69,8 @@ unit: venv
 
 test-verl: venv-verl-cpu
 	.venv-verl-cpu/bin/python -m pytest -m verl tests/verl
+test-slurm: venv
+	.venv/bin/pytest -m slurm tests/slurm
 
 bench: venv
 	.venv/bin/snakemake --cores $(CORES) results/mini_base.json

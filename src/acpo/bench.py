@@ -28,6 +28,7 @@ from acpo.engines.tiny.trainer import Trainer
 from acpo.engines.tiny.update import Learner, update
 from acpo.engines.tiny.vocabulary import Vocabulary
 from acpo.methods import method_objective
+from acpo.segments import Segment
 from acpo.streams import uniforms
 from acpo.tasks.base import EmbeddedTask, Problem
 from acpo.timing import REFERENCE
@@ -256,7 +257,8 @@ def training_speed(setting: Setting, regime: str, rollouts: int) -> list[float]:
         job = _training_job(setting, regime, rollouts + 1, Path(place))
         objective = method_objective(setting.study, REFERENCE, {})
         trainer = Trainer(job, setting.task, objective, setting.sizes, setting.weights, "bench")
-        totals = trainer.run().rollouts["response_tokens_total"].diff().tolist()[2:]
+        with Segment(job.run_directory, job.name, trainer.fingerprint) as segment:
+            totals = trainer.run(segment).rollouts["response_tokens_total"].diff().tolist()[2:]
         seconds = (trainer.timings["sampling_seconds"] + trainer.timings["update_seconds"]).tolist()[1:]
     return [tokens / time_taken for tokens, time_taken in zip(totals, seconds, strict=True)]
 

@@ -6,10 +6,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from acpo import interrupts  # first: it keeps Ctrl-C quiet while the others load
 from acpo.cells import Cell, CellNames
 from acpo.config import ConfigError, EngineSection, Study, load_study
 from acpo.data.problems import read_problems
 from acpo.engines import EngineError
+from acpo.segments import EXIT_STATUS, NoProgressError, SegmentEndedError
 from acpo.store import StoreError
 from acpo.tasks.base import Problem
 
@@ -63,9 +65,18 @@ def benchmark_problems(study: Study, cell: Cell, data: Path) -> dict[str, list[P
 
 
 def run(main: Callable[[], None]) -> None:
-    """Run a script; what the user can put right ends in one line on standard error and exit status 1."""
+    """Run a script; every end but a fault of this program is one line on standard error and an exit status.
+
+    1 for what the user can put right, 75 for training that a signal ended at a safe point, 130 for Ctrl-C elsewhere.
+    """
     try:
         main()
-    except (ConfigError, StoreError, EngineError) as error:
+    except (ConfigError, StoreError, EngineError, NoProgressError) as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
+    except SegmentEndedError as end:
+        print(end, file=sys.stderr)
+        sys.exit(EXIT_STATUS)
+    except KeyboardInterrupt:
+        print(interrupts.MESSAGE, file=sys.stderr)
+        sys.exit(interrupts.EXIT_STATUS)

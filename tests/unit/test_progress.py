@@ -1,6 +1,9 @@
 """Progress: plain lines in a log, at most one every five seconds and always the last."""
 
 import itertools
+import json
+import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -50,3 +53,23 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         progress.advance(10)
     assert seen == ["start", 1, 2, "stop"]
     assert "run: 1/3" not in capsys.readouterr().err
+
+
+def test_a_record_for_whoever_asks(clock: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    monkeypatch.setattr(progress_module.time, "time", lambda: 1e9)
+
+    def told() -> dict:
+        return json.loads((tmp_path / "progress.json").read_text())
+
+    with Progress("run", 20, done=10, directory=tmp_path) as progress:
+        assert told() == {
+            "step": 10, "steps": 20, "tokens_per_second": None, "seconds_left": None, "updated": 1e9,
+            "host": os.uname().nodename, "process": os.getpid(), "job": "17",
+        }  # fmt: skip
+        clock.now += 6
+        progress.advance(600)
+        assert (told()["step"], told()["tokens_per_second"], told()["seconds_left"]) == (11, 100.0, 54.0)
+        clock.now += 1
+        progress.advance(600)
+        assert told()["step"] == 11  # as seldom as lines

@@ -68,6 +68,6 @@ def test_second_start_is_refused_and_signals_end_the_first(study: SmallStudy, tm
     first.process.terminate()
     first.until(lambda run: (run / "stop").exists())
     first.process.terminate()
-    assert first.wait() == 1
+    assert first.wait() == 75
     assert "stopped by a signal" in first.said().splitlines()[-1]
     assert first.leaves_no_orphans()

@@ -1,8 +1,12 @@
 """Dry-runs of the real workflow: what is planned, and how a wrong configuration is refused."""
 
+import ast
 import json
+import os
 import re
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -150,6 +154,38 @@ def test_data_of_the_paper_suites_from_the_mirror(snakemake: Snakemake, mirror: 
 
 RULES = "\n".join(path.read_text() for path in [ROOT / "Snakefile", *sorted((ROOT / "workflow/rules").glob("*.smk"))])
 PROFILE = (ROOT / "workflow/profiles/slurm/config.yaml").read_text()
+SHIPPED = [
+    ROOT / "config.yaml",
+    *(file for file in sorted(ROOT.glob("workflow/profiles/*/*.yaml")) if file.name != "config.yaml"),
+]
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda path: path.name)
+def test_every_shipped_configuration_can_be_planned(snakemake: Snakemake, file: Path) -> None:
+    """Alone where it is a whole study, over config.yaml where it is a part of one."""
+    done = snakemake("--cores", "2", "--dry-run", "--quiet", "rules", "--configfile", str(file), small=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    jobs = planned(done.stdout)
+    assert jobs["train_policy"] >= 36
+    assert jobs["all"] == 1
+
+
+def test_jobs_ask_for_what_their_suite_says() -> None:
+    line = [command(ROOT)[0], "-m", "snakemake", "--profile", "slurm", "--dry-run", "results/hitab_3b_acpo_offp.json"]
+    line += ["--cores", "64"]  # a dry-run shows no more threads than this machine may use
+    done = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, env=environment(), timeout=120)
+    assert done.returncode == 0, done.stderr
+    told = {}
+    for text in re.split(r"^(?:local)?rule ", done.stdout, flags=re.MULTILINE)[1:]:
+        asked = dict(re.findall(r"(\w+)=([^,\n]+)", text.split("resources: ")[1].split("\n")[0]))
+        told[text.split(":")[0]] = asked | {"threads": (re.findall(r"threads: (\d+)", text) or ["1"])[0]}
+    train, sample, grade = (told[name] for name in ("train_policy", "sample_responses", "grade_samples"))
+    keys = ("gpu", "threads", "mem_mb", "runtime", "slurm_partition")
+    assert [train[key] for key in keys] == ["4", "32", "256000", "10080", "gpu"]
+    assert [sample[key] for key in keys] == ["4", "32", "256000", "1008", "gpu"]
+    assert [grade.get(key) for key in keys] == [None, "1", "4000", "60", "cpu"]
+    assert train["slurm_extra"] == "--signal=USR1@300"
+    assert "slurm_extra" not in grade
 
 
 def test_retries_live_in_the_profile_only() -> None:
@@ -165,6 +201,46 @@ def test_no_profile_is_called_default() -> None:
     assert not list(ROOT.glob("workflow/profiles/default*"))
     assert (ROOT / "slurm").is_symlink()
     assert (ROOT / "slurm/config.yaml").is_file()
+
+
+def shell_prefix() -> str:
+    """Return what stands before every shell command, as bash sees it."""
+    text = (ROOT / "workflow/rules/common.smk").read_text().split("shell.prefix(")[1].split("\n)\n")[0]
+    return ast.literal_eval(f"({text.strip()})").format()
+
+
+def test_a_signal_is_for_the_script_and_so_is_the_last_word(tmp_path: Path) -> None:
+    """Every process of a job gets the signal: the script saves and says 75, its log is whole, bash hands both on."""
+    script = (
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.3), print('saved', flush=True), sys.exit(75)))\n"
+        "print('up', flush=True)\ntime.sleep(30)\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    line = f"{shell_prefix()}{sys.executable} script.py 2>&1 | tee log"
+    process = subprocess.Popen(
+        ["bash", "-c", line], cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    os.killpg(process.pid, signal.SIGTERM)
+    assert process.communicate(timeout=20)[0] == "saved\n"
+    assert process.returncode == 75
+    assert (tmp_path / "log").read_text() == "up\nsaved\n"
+
+
+def test_snakemake_lets_the_warning_before_a_time_limit_pass(snakemake: Snakemake, tmp_path: Path) -> None:
+    """It is ignored, and so it is by all that a job starts, unless a script asks for it."""
+    (tmp_path / "probe.smk").write_text(
+        f'include: "{ROOT}/workflow/rules/common.smk"\n'
+        'rule probe:\n    default_target: True\n    shell: "grep SigIgn /proc/self/status > ignored"\n'
+    )
+    line = command(tmp_path, "--cores", "1", "--configfile", str(ROOT / "config.yaml"))
+    line[line.index("--snakefile") + 1] = str(tmp_path / "probe.smk")
+    done = subprocess.run(line, capture_output=True, text=True, env=environment(), timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    ignored = int((tmp_path / "ignored").read_text().split()[1], 16)
+    assert ignored >> (signal.SIGUSR1 - 1) & 1
 
 
 def test_every_rule_with_a_shell_has_a_log_and_a_benchmark() -> None:

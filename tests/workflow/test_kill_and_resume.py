@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import resource
 import runpy
 import signal
@@ -24,6 +25,7 @@ from small_study import SmallStudy, make_small_study  # noqa: E402
 CELL = "mini_acpo_nonp"
 SCRIPT = ROOT / "scripts/train_policy.py"
 PASSING = ("wall_seconds", "peak_memory_mb", "git_commit", "git_dirty")
+TIMES = ("tensorboard", "timings.parquet", "progress.json", "segments.json", "lock")
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +47,7 @@ def content(run: Path) -> dict[str, bytes]:
     for key in PASSING:
         del record["provenance"][key]
     files["run.json"] = json.dumps(record, sort_keys=True).encode()
-    return {
-        name: data
-        for name, data in files.items()
-        if name.split("/")[0] not in ("tensorboard", "timings.parquet", "lock")
-    }
+    return {name: data for name, data in files.items() if name.split("/")[0] not in TIMES}
 
 
 def test_what_is_compared(undisturbed: dict[str, bytes]) -> None:
@@ -149,6 +147,28 @@ def test_killed_at_random_moments_until_done(small: SmallStudy, undisturbed: dic
         deaths += forked(small, run).kill_after(draw.uniform(0.03, 0.25)) == -signal.SIGKILL
     assert deaths > 2
     finish(small, run)
+    assert content(run) == undisturbed
+
+
+@pytest.mark.parametrize("number", [signal.SIGUSR1, signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_status_75_and_one_line(
+    small: SmallStudy, undisturbed: dict[str, bytes], tmp_path: Path, number: signal.Signals
+) -> None:
+    run = tmp_path / "run"
+    child = forked(small, run)
+    while not (run / "tensorboard").exists():
+        time.sleep(0.005)
+    os.kill(child.pid, number)
+    assert child.wait() == 75
+    assert child.told[-2] == f"{number.name}: mini_acpo_nonp seed 0 ends at its next safe point"
+    saved = re.fullmatch(
+        rf"ended by {number.name}: mini_acpo_nonp seed 0 is saved after step (\d): the same command goes on from there",
+        child.told[-1],
+    )
+    assert saved, child.told
+    assert not any("Traceback" in line for line in child.told)
+    finish(small, run)
+    assert f"resumed mini_acpo_nonp seed 0 after rollout {saved[1]}" in child.told
     assert content(run) == undisturbed
 
 

@@ -1,6 +1,7 @@
 """The study, and what every rule needs to know of it."""
 
 import gc
+import signal
 import sys
 from functools import cache
 from pathlib import Path
@@ -39,9 +40,21 @@ except ConfigError as error:
 
 # Scripts read the study from a file named after its content: a changed study never changes under a running job.
 STUDY_FILE = f"results/config/{digest(STUDY)}.json"
+if not (workflow.is_main_process or Path(STUDY_FILE).exists()):
+    raise WorkflowError(
+        "the configuration has changed since this job was submitted: end Snakemake and start it again"
+    )
 # A workflow of many cells is millions of objects that live as long as it does: looking for garbage among them is a
 # quarter of a large dry-run.
 gc.set_threshold(1_000_000, 50, 50)
+# A signal is for the script of a job: it saves and ends (acpo.segments), and what carries its output must outlive it.
+# SLURM's warning before a time limit goes to every process of a job step; to ignore it is inherited, to trap it is not.
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+# No job uses a network: the libraries that would ask for news or report their use are told so.
+shell.prefix(
+    "set -euo pipefail; export HF_HUB_OFFLINE=1 RAY_USAGE_STATS_ENABLED=0 VLLM_NO_USAGE_STATS=1; "
+    "trap : INT TERM; tee() {{ trap '' INT TERM; command tee \"$@\"; }}; "
+)
 PYTHON = sys.executable
 SCRIPTS = f"{workflow.basedir}/scripts"
 

@@ -41,7 +41,8 @@ rule fetch_dataset:
     params:
         key=lambda wildcards: RAW_KEYS[wildcards.path],
     shell:
-        "{PYTHON} {SCRIPTS}/fetch_dataset.py --key {params.key} --output {output} {FROM_MIRROR} 2>&1 | tee {log}"
+        "HF_HUB_OFFLINE=0 {PYTHON} {SCRIPTS}/fetch_dataset.py --key {params.key} --output {output} "
+        "{FROM_MIRROR} 2>&1 | tee {log}"
 
 
 rule format_dataset:

@@ -31,8 +31,13 @@ rule sample_responses:
         "results/logs/{cell}/seed{seed}/sample.log",
     benchmark:
         "results/logs/{cell}/seed{seed}/sample.tsv"
+    threads: lambda wildcards: suite_of(wildcards.cell).resources.cpus
     resources:
         mem_mb=lambda wildcards: suite_of(wildcards.cell).resources.memory_mb,
+        # Both checkpoints on all benchmarks take far less than the training that they come from.
+        runtime=lambda wildcards: max(
+            60, suite_of(wildcards.cell).resources.runtime_minutes // 10
+        ),
         gpu=lambda wildcards: suite_of(wildcards.cell).sampling_gpus,
     params:
         identity=lambda wildcards: sampling_identity(wildcards.cell),

@@ -1,5 +1,12 @@
 """Tables, figures and the report, from the cells of the grid."""
 
+
+localrules:
+    make_table,
+    plot_figure,
+    make_report,
+
+
 REPORT = Path(workflow.basedir) / "src/acpo/report"
 TABLE_NAMES = sorted(file.stem for file in (REPORT / "tables").glob("[a-z]*.py"))
 FIGURE_NAMES = sorted(file.stem for file in (REPORT / "figures").glob("[a-z]*.py"))

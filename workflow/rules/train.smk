@@ -75,7 +75,7 @@ rule fetch_model:
     params:
         identity=lambda wildcards: published_identity(wildcards.model),
     shell:
-        "{PYTHON} {SCRIPTS}/fetch_model.py --config {STUDY_FILE} --model {wildcards.model} "
+        "HF_HUB_OFFLINE=0 {PYTHON} {SCRIPTS}/fetch_model.py --config {STUDY_FILE} --model {wildcards.model} "
         "--output $(dirname {output}) {FROM_MIRROR} 2>&1 | tee {log}"
 
 

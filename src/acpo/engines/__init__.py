@@ -39,6 +39,11 @@ class TrainingJob:
     measured: dict[str, float]
     run_directory: Path
 
+    @property
+    def name(self) -> str:
+        """What the run is called in messages."""
+        return f"{self.cell} seed {self.seed}"
+
 
 class Engine(ABC):
     """Trains and samples policies."""

@@ -258,25 +258,36 @@ def test_a_probe_without_enough_tokens_is_no_evidence(shipped: Study, tmp_path: 
         CHECKS[check](evidence(tmp_path, shipped))
 
 
+def variant(name: str, norm: float, angle: float, split_half: float = 5.0) -> dict[str, Any]:
+    """Two matrices, whose angles average to the one given."""
+    matrices = [{"angle": angle + step, "split_half_angle": split_half + step} for step in (-1, 1)]
+    return {"name": name, "norm": norm, "norm_percent": norm, "matrices": matrices}
+
+
 def gradients(flip: bool) -> Callable[[str, int], dict[str, Any]]:
     def make(regime: str, seed: int) -> dict[str, Any]:
         noise = 0.1 * seed
         near, far = (40.0, 20.0) if flip else (20.0, 40.0)
         big, small = (60.0, 300.0) if flip else (300.0, 60.0)
-        ends = ({"low": 1.0, "high": 2.0}, {"low": 2.0, "high": 1.0 + noise / 10})
+        ends = ((1.0, 2.0), (2.0, 1.0 + noise / 10))
         return {
-            "parts": {
-                "reference": {"norm": 100.0, "angle": 0.0},
-                "low_probability": {"norm": big + noise, "angle": near + noise},
-                "high_probability": {"norm": small, "angle": far},
-                "negative_advantage": {"norm": 90.0, "angle": near + noise},
-                "positive_advantage": {"norm": 120.0, "angle": far},
-                "no_clip": {"norm": 20000.0 if not flip else 150.0 + noise, "angle": 50.0},
-                "dapo": {"norm": 100.0, "angle": (1.3 if not flip else 30.0) + noise},
-                "on_policy": {"norm": 98.0 + noise, "angle": 47.0 if not flip else 3.0},
-                "split_half": {"norm": 100.0, "angle": 10.0 + noise},
-            },
-            "dominance": {"16": ends[0 if not flip else 1], "1": ends[1 if not flip else 0]},
+            "variants": [
+                variant("reference", 100.0, 0.0, split_half=10.0 + noise),
+                variant("low_probability_selected", big + noise, near + noise),
+                variant("high_probability_selected", small, far),
+                variant("negative_advantage", 90.0, near + noise),
+                variant("positive_advantage", 120.0, far),
+                variant("no_clip", 150.0 + noise if flip else 20000.0, 50.0),
+                variant("dapo", 100.0, (30.0 if flip else 1.3) + noise),
+                variant("on_policy", 98.0 + noise, 3.0 if flip else 47.0),
+            ],
+            "dominance": [
+                {
+                    "updates": updates,
+                    "gradients": [variant("low_probability_all", low, 0.0), variant("high_probability_all", high, 0.0)],
+                }
+                for updates, (low, high) in ((16, ends[flip]), (1, ends[not flip]))
+            ],
         }
 
     return make
@@ -289,10 +300,10 @@ def gradients(flip: bool) -> Callable[[str, int], dict[str, Any]]:
         (
             "gradient_order",
             {
-                "larger": "low_probability",
-                "smaller": "high_probability",
-                "nearer": "low_probability",
-                "farther": "high_probability",
+                "larger": "low_probability_selected",
+                "smaller": "high_probability_selected",
+                "nearer": "low_probability_selected",
+                "farther": "high_probability_selected",
             },
             NO,
         ),
@@ -311,7 +322,7 @@ def test_gradient_probes(
     assert CHECKS[check](evidence(tmp_path / "no", shipped), **arguments).verdict is if_not
 
 
-@pytest.mark.parametrize("content", [{}, {"parts": {}}, {"parts": {"dapo": {"angle": None}}}, {"dominance": {}}])
+@pytest.mark.parametrize("content", [{}, {"variants": []}, {"variants": [{"name": "dapo"}]}, {"dominance": []}])
 def test_a_probe_without_the_number_is_refused(shipped: Study, tmp_path: Path, content: dict[str, Any]) -> None:
     write_probe(tmp_path, "gradients", lambda *_: content)
     with pytest.raises(StoreError, match=r"mini_dapo_nonp.*make it again"):

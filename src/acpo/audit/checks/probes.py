@@ -1,8 +1,8 @@
 """Claims about tokens and gradients, from what the probes measured in DAPO's runs of the grid.
 
-`tokens.json` is what `scripts/probe_tokens.py` writes. `gradients.json` holds `parts` (norm in percent of the whole,
-angle in degrees, by name) and `dominance` (norm of the low- and of the high-probability tokens' gradient, by updates a
-rollout).
+`tokens.json` and `gradients.json` are what `scripts/probe_tokens.py` and `scripts/probe_gradients.py` write. Parts of
+an update are named with their denominator: divided by its own tokens (`_selected`) a part can exceed the whole, as those
+of the paper do.
 """
 
 from collections.abc import Callable, Iterator
@@ -83,11 +83,8 @@ def clipped_region(evidence: Evidence) -> Finding:
 
 def dominance_reversal(evidence: Evidence) -> Finding:
     """Say whether low-probability tokens have the larger gradient at one update a rollout, and the smaller at many."""
-    starts, ends = {}, {}
-    for name, documents in _documents(evidence, "gradients"):
-        ratios = [_log_ratios(each, name) for each in documents]
-        starts[name] = Difference([ratio[0] for ratio in ratios])
-        ends[name] = Difference([-ratio[-1] for ratio in ratios])
+    starts = _gradients(evidence, lambda document: _log_ratios(document)[0])
+    ends = _gradients(evidence, lambda document: -_log_ratios(document)[-1])
     return Finding(
         all_positive([*starts.values(), *ends.values()]),
         f"log of low- over high-probability norm at the fewest updates: {_texts(starts, 1)}; minus that at the most: "
@@ -132,7 +129,10 @@ def gradient_rotation(evidence: Evidence, variant: str) -> Finding:
 
     The floor is the angle between two halves of the same gradient.
     """
-    norms, floor = _part(evidence, variant, "norm"), _part(evidence, variant, "angle", minus="split_half")
+    norms = _part(evidence, variant, "norm")
+    floor = _gradients(
+        evidence, lambda document: _mean(document, variant, "angle") - _mean(document, "reference", "split_half_angle")
+    )
     near = [low >= 80 and high <= 125 for low, high in (each.interval() for each in norms.values())]
     verdict = all_positive(floor.values())
     if verdict is Verdict.REPRODUCED and not all(near):
@@ -145,11 +145,32 @@ def gradient_rotation(evidence: Evidence, variant: str) -> Finding:
 
 
 def _part(evidence: Evidence, part: str, quantity: str, minus: str | None = None) -> dict[str, Difference]:
-    def value(document: dict[str, Any]) -> float:
-        parts = document["parts"]
-        return float(parts[part][quantity]) - (float(parts[minus][quantity]) if minus else 0.0)
+    def value(document: dict[str, Any], name: str) -> float:
+        if quantity == "norm":
+            return _given(_variant(document["variants"], name)["norm_percent"])
+        return _mean(document, name, quantity)
 
+    return _gradients(evidence, lambda document: value(document, part) - (value(document, minus) if minus else 0.0))
+
+
+def _gradients(evidence: Evidence, value: Callable[[dict[str, Any]], float]) -> dict[str, Difference]:
+    """Take a number of every seed's gradients."""
     return {name: Difference(_read(documents, value, name)) for name, documents in _documents(evidence, "gradients")}
+
+
+def _variant(variants: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    found = [variant for variant in variants if variant["name"] == name]
+    if not found:
+        raise KeyError(name)
+    return found[0]
+
+
+def _mean(document: dict[str, Any], name: str, angle: str) -> float:
+    """Return the mean of an angle over projection matrices, in degrees."""
+    matrices = _variant(document["variants"], name)["matrices"]
+    if not matrices:
+        raise MissingEvidenceError(f"a gradient of {name} that is not zero", "probes.prompts in config.yaml")
+    return float(np.mean([matrix[angle] for matrix in matrices]))
 
 
 def _tokens(evidence: Evidence, value: Callable[[dict[str, Any]], float]) -> dict[str, Difference]:
@@ -199,12 +220,14 @@ def _documents(evidence: Evidence, kind: str) -> Iterator[tuple[str, list[dict[s
             yield str(cell), found
 
 
-def _log_ratios(document: dict[str, Any], name: str) -> list[float]:
-    def ratios(content: dict[str, Any]) -> list[float]:
-        by_updates = sorted(content["dominance"].items(), key=lambda item: int(item[0]))
-        return [float(np.log(norms["low"] / norms["high"])) for _, norms in by_updates]
-
-    return ratios(document) if "dominance" in document else _read([document], lambda d: d["dominance"], name)
+def _log_ratios(document: dict[str, Any]) -> list[float]:
+    """Return log of the norm of the low- over that of the high-probability tokens' gradient, by rising updates."""
+    points = sorted(document["dominance"], key=lambda point: point["updates"])
+    pairs = [
+        [_variant(point["gradients"], f"{side}_probability_all")["norm"] for side in ("low", "high")]
+        for point in points
+    ]
+    return [float(np.log(low / high)) for low, high in pairs]
 
 
 def _texts(found: dict[str, Difference], scale: float = 100.0) -> str:

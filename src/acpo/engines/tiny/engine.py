@@ -22,6 +22,7 @@ from acpo.methods import method_objective
 from acpo.progress import Progress
 from acpo.provenance import Clock, file_hash
 from acpo.results import CheckpointInfo, metrics_schema
+from acpo.segments import Segment
 from acpo.store import atomic_directory, write_table
 from acpo.streams import uniforms
 from acpo.tasks import load_task
@@ -44,7 +45,10 @@ class TinyEngineRunner(Engine):
         positions = suite.training.max_prompt_tokens + suite.training.max_response_tokens
         sizes = Architecture.of(model, len(vocabulary), positions)
         _check_prompts(job, vocabulary)
-        with exclusive(job.run_directory), Progress(str(job.cell), model.supervised.steps) as progress:
+        with (
+            exclusive(job.run_directory),
+            Progress(str(job.cell), model.supervised.steps, directory=job.run_directory) as progress,
+        ):
             weights = train_on_demonstrations(model, sizes, task, job.problems, job.study.root_seed, progress)
             template = job.run_directory / "template"
             with atomic_directory(template) as temporary:
@@ -68,13 +72,14 @@ class TinyEngineRunner(Engine):
         sizes, weights = architecture_of(job.base_directory), load_weights(job.base_directory)
         base_hash = {f"base/{WEIGHTS_FILE}": file_hash(job.base_directory / WEIGHTS_FILE)}
         job = replace(job, data_hashes=job.data_hashes | base_hash)
-        with exclusive(job.run_directory):
-            trainer = Trainer(job, task, objective, sizes, weights, fingerprint(job))
+        identity = fingerprint(job)
+        with exclusive(job.run_directory), Segment(job.run_directory, job.name, identity) as segment:
+            trainer = Trainer(job, task, objective, sizes, weights, identity)
             if not trainer.rollouts:
                 raise ConfigError(
                     f"suites.{job.cell.suite}.training: {len(job.problems)} training problems are less than one rollout"
                 )
-            state = trainer.run()
+            state = trainer.run(segment)
             run, base = job.run_directory, job.base_directory
             assert base is not None
             write_table(run / "metrics.parquet", state.updates, metrics_schema(state.updates))
@@ -82,6 +87,7 @@ class TinyEngineRunner(Engine):
             write_table(run / "timings.parquet", trainer.timings, metrics_schema(trainer.timings))
             last = save_policy(run / "last", state.weights, base)
             best = save_policy(run / "best", state.best_weights, base)
+            segment.saved(state.rollout)
             validation = float(state.rollouts["validation"].iloc[-1])
             checkpoints = {
                 "last": CheckpointInfo(path="last", rollout=state.rollout, weights_sha256=last, validation=validation),

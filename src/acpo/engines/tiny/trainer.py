@@ -22,6 +22,7 @@ from acpo.engines.tiny.update import Learner, update
 from acpo.engines.tiny.vocabulary import Vocabulary
 from acpo.objectives import Objective, TokenBatch
 from acpo.progress import Progress
+from acpo.segments import Segment
 from acpo.streams import uniforms
 from acpo.tasks.base import EmbeddedTask
 
@@ -68,11 +69,17 @@ class Trainer:
         prompts = self.training.prompts or (self.training.epochs or 0) * len(self.job.problems)
         return prompts // self.regime.train_batch_size
 
-    def run(self) -> TrainingState:
+    def run(self, segment: Segment) -> TrainingState:
         """Train to the end of the budget, from the newest whole checkpoint if there is one.
+
+        Args:
+            segment: Tells when a signal asks for an end; the state is then saved after the current rollout.
 
         Returns:
             The final state, with the weights of the last and the best rollout and all metrics.
+
+        Raises:
+            SegmentEndedError: a signal ended the segment.
         """
         states = self.job.run_directory / STATES
         state, warnings = load_newest_state(states, self.fingerprint)
@@ -87,19 +94,24 @@ class Trainer:
         )
         if state:
             learner.optimizer.load(state.optimizer)
-            print(f"resumed {self.job.cell} seed {self.job.seed} after rollout {state.rollout}", file=sys.stderr)
+            print(f"resumed {self.job.name} after rollout {state.rollout}", file=sys.stderr)
+        segment.begin(state.rollout if state else 0)
         state = state or self._start(learner)
-        name = f"{self.job.cell} seed {self.job.seed}"
+        segment.end_if_signalled()
         with (
-            Progress(name, self.rollouts, state.rollout) as progress,
+            Progress(self.job.name, self.rollouts, state.rollout, directory=self.job.run_directory) as progress,
             EventLog(self.job.run_directory / "tensorboard", state.update + 1) as events,
         ):
             for number in range(state.rollout, self.rollouts):
                 facts = self._one_rollout(learner, state, number, events)
                 progress.advance(**facts)
-                if state.rollout % self.training.checkpoint_every == 0 and state.rollout < self.rollouts:
+                segment.alive()
+                due = state.rollout % self.training.checkpoint_every == 0 or segment.signalled
+                if due and state.rollout < self.rollouts:
                     state.weights, state.optimizer = learner.weights, learner.optimizer.tensors()
                     save_state(states, state, self.fingerprint)
+                    segment.saved(state.rollout)
+                    segment.end_if_signalled()
         state.weights = {name: tensor.detach() for name, tensor in learner.weights.items()}
         return state
 

@@ -29,6 +29,7 @@ from acpo.engines.verl.overrides import engine_of, expected_rollouts, ranks_per_
 from acpo.engines.verl.records import collect, forget_after, has_validation, read_validation
 from acpo.provenance import Clock, weights_hash
 from acpo.results import CheckpointInfo
+from acpo.segments import Segment
 from acpo.tasks.base import Problem
 
 RECORDS = "records"
@@ -63,9 +64,11 @@ class VerlEngineRunner(Engine):
         ranks = suite.resources.nodes * ranks_per_node(suite)
         run = job.run_directory
         records, states = run / RECORDS, run / STATES
-        with exclusive(run):
+        identity = fingerprint(job)
+        with exclusive(run), Segment(run, job.name, identity, signals=()) as segment:
             leave_no_orphans()
-            done, warnings = prepare(states, fingerprint(job), ranks)
+            done, warnings = prepare(states, identity, ranks)
+            segment.begin(done)
             for warning in warnings:
                 print(f"warning: {warning}", file=sys.stderr)
             if done:
@@ -73,7 +76,10 @@ class VerlEngineRunner(Engine):
             else:
                 shutil.rmtree(records, ignore_errors=True)
             if done < total or not has_validation(records, total):
-                launch(job, done)
+                try:
+                    launch(job, done)
+                finally:
+                    segment.saved(newest_step(states, ranks))
             reached = newest_step(states, ranks)
             if reached != total or not has_validation(records, total):
                 raise EngineError(

@@ -26,6 +26,7 @@ from acpo.engines.verl.checkpoints import STOP_FILE
 from acpo.engines.verl.overrides import command, engine_of, environment, expected_rollouts
 from acpo.engines.verl.records import RolloutFacts
 from acpo.progress import Progress
+from acpo.segments import SegmentEndedError
 from acpo.store import read_json
 
 LAUNCH_MARK = "ACPO_LAUNCH"
@@ -47,7 +48,7 @@ CAUSES = {
 }
 
 
-class StoppedError(EngineError):
+class StoppedError(SegmentEndedError):
     """A signal asked the run to end; it has saved its state."""
 
 
@@ -62,11 +63,13 @@ def launch(job: TrainingJob, done: int) -> None:
 
     Raises:
         EngineError: verl failed; names the cause and what to do.
+        StoppedError: a signal asked it to end.
     """
     stop = job.run_directory / STOP_FILE
     stop.unlink(missing_ok=True)
     seen: set[psutil.Process] = set()
     with _cluster(job, seen) as (variables, settings):
+        # Before signals are taken here: verl's processes inherit that a job's shell ignores the warning, SIGUSR1.
         process = subprocess.Popen(
             command(job) + settings, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True, bufsize=1,
@@ -112,7 +115,7 @@ def _watch(process: "subprocess.Popen[str]", job: TrainingJob, done: int, seen: 
     Its descendants are added to `seen`: Ray's write a title over the environment that would tell whose they are.
     """
     reached, total = done, expected_rollouts(job)
-    with Progress(f"{job.cell} seed {job.seed}", total, done) as progress:
+    with Progress(job.name, total, done, directory=job.run_directory) as progress:
         ended = False
         while not ended:
             with contextlib.suppress(psutil.Error):

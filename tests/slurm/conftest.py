@@ -1,0 +1,206 @@
+"""A SLURM of one node, an undisturbed local run to compare with, and clones to run on the cluster."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.slurm.cluster import Cluster, why_not
+from tests.workflow.conftest import ROOT, SMALL, environment
+from tests.workflow.test_kill_and_resume import content
+
+CLONED = ("Snakefile", "config.yaml", "workflow", "scripts", "src", "slurm")
+STUDY = {
+    **SMALL,
+    "grid": {"methods": ["dapo", "acpo"], "regimes": ["nonp"]},
+    "suites": {
+        "mini": {
+            **SMALL["suites"]["mini"],
+            "training": {"prompts": 800, "group_size": 8, "validation_every": 50, "checkpoint_every": 25},
+        }
+    },
+}
+CELL = "mini_acpo_nonp"  # 100 rollouts of 2 updates
+TARGET = f"results/runs/{CELL}/seed0/run.json"
+PATIENCE = 600.0  # seconds: what takes so long has failed, also on a machine that has other things to do
+GUARD = Path(__file__).parent / "guard"
+OUTCOMES: list[tuple[str, str, str, float]] = []
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("slurm")
+            item.add_marker("slow")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the table of faults and outcomes."""
+    if OUTCOMES:
+        terminalreporter.section("faults and outcomes on a real SLURM")
+        terminalreporter.write_line(f"{'fault':46} {'seconds':>7}  outcome")
+        for fault, outcome, equal, seconds in OUTCOMES:
+            terminalreporter.write_line(f"{fault:46} {seconds:7.0f}  {outcome}; {equal}")
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    reason = why_not()
+    if reason:
+        pytest.skip(reason)
+    made = Cluster(tmp_path_factory.mktemp("slurm"))
+    made.start()
+    yield made
+    made.stop()
+
+
+def guarded(directory: Path) -> dict[str, str]:
+    """Return an environment in which Python refuses to connect anywhere, and notes each attempt in `directory`."""
+    paths = [str(GUARD), str(directory / "src")]
+    return {**environment(), "PYTHONPATH": ":".join(paths), "NETWORK_ATTEMPTS": str(directory / "attempts.txt")}
+
+
+@dataclass
+class Clone:
+    """A copy of this repository with the small study; its Snakemake is the user's."""
+
+    directory: Path
+    processes: list[subprocess.Popen] = field(default_factory=list)
+
+    @property
+    def log(self) -> str:
+        path = self.directory / "out.txt"
+        return path.read_text() if path.exists() else ""
+
+    @property
+    def run(self) -> Path:
+        return self.directory / "results/runs" / CELL / "seed0"
+
+    @property
+    def attempts(self) -> str:
+        path = self.directory / "attempts.txt"
+        return path.read_text() if path.exists() else ""
+
+    def start(self, *arguments: str, profile: bool = True) -> subprocess.Popen:
+        """Start `snakemake --profile slurm <arguments>` as a user does, but for shorter waits than a cluster needs."""
+        how = ["--profile", "slurm"] if profile else ["--cores", "2"]
+        line = [sys.executable, "-m", "snakemake", *how, *arguments, "--configfile", "small.yaml"]
+        if profile:
+            line += ["--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "5"]
+        with (self.directory / "out.txt").open("a") as out:
+            process = subprocess.Popen(
+                line, cwd=self.directory, env=guarded(self.directory), stdout=out, stderr=out, start_new_session=True
+            )
+        self.processes.append(process)
+        return process
+
+    def snakemake(self, *arguments: str, profile: bool = True) -> None:
+        """Run it to its end, which must be a good one."""
+        assert self.start(*arguments, profile=profile).wait(timeout=PATIENCE) == 0, self.log[-8000:]
+
+    def segments(self) -> list[dict]:
+        path = self.run / "segments.json"
+        return yaml.safe_load(path.read_text())["segments"] if path.exists() else []
+
+    def training(self) -> list[int]:
+        """List the processes that train in this clone."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                try:
+                    words = (entry / "cmdline").read_bytes().split(b"\0")
+                    here = (entry / "cwd").readlink() == self.directory
+                except OSError:
+                    continue
+                if here and len(words) > 2 and words[1].endswith(b"train_policy.py"):
+                    found.append(int(entry.name))
+        return found
+
+    def end(self) -> None:
+        """Leave nothing behind."""
+        for process in self.processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+
+def wait_until(what: Callable[[], object], seconds: float = PATIENCE, told: Callable[[], str] = str) -> None:
+    """Wait for a condition."""
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, told()[-6000:]
+        time.sleep(0.1)
+
+
+def clone_at(directory: Path, source: Path = ROOT) -> Clone:
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in CLONED:
+        subprocess.run(["cp", "-a", str(source / name), str(directory)], check=True)
+    (directory / "small.yaml").write_text(yaml.safe_dump(STUDY))
+    return Clone(directory)
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+    """The small study, made locally and undisturbed."""
+    made = clone_at(tmp_path_factory.mktemp("reference"))
+    try:
+        made.snakemake("all", profile=False)
+    finally:
+        made.end()
+    return made
+
+
+@pytest.fixture
+def clone(tmp_path: Path, reference: Clone) -> Iterator[Clone]:
+    """A clone of the same code as the reference."""
+    made = clone_at(tmp_path / "clone", reference.directory)
+    yield made
+    made.end()
+
+
+@pytest.fixture
+def untrained(clone: Clone, reference: Clone, cluster: Cluster) -> Iterator[Clone]:
+    """A clone in which data and base model are there, and training is to come."""
+    for name in ("results", ".snakemake"):
+        shutil.copytree(reference.directory / name, clone.directory / name, symlinks=True)
+    shutil.rmtree(clone.run)
+    yield clone
+    clone.end()
+    for job in cluster.jobs():
+        subprocess.run(["scancel", "--full", "--signal=KILL", job], check=False)
+    wait_until(lambda: not cluster.jobs())
+
+
+@dataclass
+class Fault:
+    """One line of the table."""
+
+    name: str
+    outcome: str = "failed"
+    equal: str = "not compared"
+
+    def same_bytes(self, clone: Clone, reference: Clone) -> None:
+        """Require the run to be that of the undisturbed study."""
+        wanted = content(reference.run)
+        trained = {name: data for name, data in wanted.items() if name not in ("samples.parquet", "verdicts.parquet")}
+        found = content(clone.run)
+        assert {name for name in trained if found.get(name) != trained[name]} == set()
+        self.equal = "bytes equal an undisturbed local run's"
+
+
+@pytest.fixture
+def fault(request: pytest.FixtureRequest) -> Iterator[Fault]:
+    """What the test tried and what came of it, for the table."""
+    made = Fault(request.node.name.removeprefix("test_").replace("_", " "))
+    start = time.monotonic()
+    yield made
+    OUTCOMES.append((made.name, made.outcome, made.equal, time.monotonic() - start))

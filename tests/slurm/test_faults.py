@@ -1,0 +1,161 @@
+"""Whatever happens to a training job on a real SLURM, its run ends with the bytes of an undisturbed local one."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from tests.slurm.cluster import Cluster, output
+from tests.slurm.conftest import PATIENCE, TARGET, Clone, Fault, wait_until
+
+
+def under_way(clone: Clone, cluster: Cluster, *arguments: str, target: str = TARGET) -> tuple[subprocess.Popen, str]:
+    """Start the training job and wait until it trains; returns Snakemake and the job's id."""
+    process = clone.start(target, *arguments)
+    wait_until(lambda: (clone.run / "tensorboard").exists() or process.poll() is not None, told=lambda: clone.log)
+    jobs = cluster.jobs()
+    assert len(jobs) == 1, clone.log
+    return process, jobs[0]
+
+
+def finished(process: subprocess.Popen, clone: Clone) -> None:
+    assert process.wait(timeout=PATIENCE) == 0, clone.log[-8000:]
+
+
+def endings(clone: Clone) -> list[str | None]:
+    return [segment["ended_by"] for segment in clone.segments()]
+
+
+def pending(process: int, number: signal.Signals) -> bool:
+    """Say whether a stopped process has yet to be given a signal."""
+    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
+    return bool(int(status["ShdPnd"], 16) >> (number - 1) & 1)
+
+
+def test_scancel(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    process, job = under_way(untrained, cluster)
+    subprocess.run(["scancel", job], check=True)
+    finished(process, untrained)
+    first, second = untrained.segments()
+    assert (first["ended_by"], second["start"]) == ("SIGTERM", first["end"])
+    fault.same_bytes(untrained, reference)
+    fault.outcome = f"saved at step {first['end']}, retried, resumed there"
+
+
+def shorten(job: str, minutes: int) -> None:
+    """Bring a running job's time limit to so many minutes from now, one at the least."""
+    hours, past, _ = next(
+        pair.removeprefix("RunTime=") for pair in output("scontrol", "show", "job", job).split() if "RunTime=" in pair
+    ).split(":")
+    limit = max(1, 60 * int(hours) + int(past) + minutes)
+    subprocess.run(["scontrol", "update", f"jobid={job}", f"timelimit={limit}"], check=True)
+
+
+def test_warning_before_the_time_limit(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    """Training stands still until the warning of the profile comes, which SLURM sends every half minute."""
+    process, job = under_way(untrained, cluster)
+    (trainer,) = untrained.training()
+    os.kill(trainer, signal.SIGSTOP)
+    shorten(job, 4)
+    wait_until(lambda: pending(trainer, signal.SIGUSR1))
+    os.kill(trainer, signal.SIGCONT)
+    finished(process, untrained)
+    first, second = untrained.segments()
+    assert (first["ended_by"], second["ended_by"]) == ("SIGUSR1", "done")
+    assert first["job"] == job != second["job"]
+    assert 0 < first["end"] == second["start"]
+    fault.same_bytes(untrained, reference)
+    fault.outcome = f"saved at step {first['end']}, status 75, the next slot resumed there"
+
+
+def test_time_limit_of_a_hung_process(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    process, job = under_way(untrained, cluster)
+    (trainer,) = untrained.training()
+    os.kill(trainer, signal.SIGSTOP)
+    shorten(job, 0)
+    wait_until(lambda: f"{job} TIMEOUT" in output("squeue", "--states=all", "--noheader", "--format=%i %T"))
+    finished(process, untrained)
+    assert endings(untrained) == [None, "done"]
+    fault.same_bytes(untrained, reference)
+    fault.outcome = f"TIMEOUT, retried, resumed at step {untrained.segments()[1]['start']}"
+
+
+def test_requeue(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    process, job = under_way(untrained, cluster)
+    subprocess.run(["scontrol", "requeue", job], check=True)
+    finished(process, untrained)
+    jobs = {segment["job"] for segment in untrained.segments()}
+    assert jobs == {job}
+    assert len(untrained.segments()) == 2
+    fault.same_bytes(untrained, reference)
+    fault.outcome = f"the same job started again, resumed at step {untrained.segments()[1]['start']}"
+
+
+def test_node_drain(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    process, job = under_way(untrained, cluster, target=TARGET.replace("run.json", "samples.parquet"))
+    subprocess.run(["scontrol", "update", f"nodename={cluster.host}", "state=drain", "reason=test"], check=True)
+    try:
+        wait_until((untrained.run / "run.json").exists, told=lambda: untrained.log)
+        wait_until(lambda: set(cluster.jobs()) - {job}, told=lambda: untrained.log)
+        assert output("squeue", "--noheader", "--format=%T").strip() == "PENDING"
+    finally:
+        subprocess.run(["scontrol", "update", f"nodename={cluster.host}", "state=resume"], check=True)
+    finished(process, untrained)
+    assert endings(untrained) == ["done"]
+    fault.same_bytes(untrained, reference)
+    fault.outcome = "training ended undisturbed, sampling waited for the node"
+
+
+def test_node_down(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    process, job = under_way(untrained, cluster)
+    subprocess.run(["scontrol", "update", f"nodename={cluster.host}", "state=down", "reason=test"], check=True)
+    finished(process, untrained)  # slurmd reports, and the node is back
+    assert {segment["job"] for segment in untrained.segments()} == {job}
+    fault.same_bytes(untrained, reference)
+    fault.outcome = f"requeued by SLURM, {len(untrained.segments())} segments"
+
+
+def test_kill_9_of_slurmd(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    process, _ = under_way(untrained, cluster)
+    cluster.kill_node()
+    time.sleep(2)
+    cluster.start_node()
+    finished(process, untrained)
+    assert endings(untrained) == ["done"]
+    fault.same_bytes(untrained, reference)
+    fault.outcome = "the job went on, slurmd found it again"
+
+
+def test_crash_of_the_node(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    process, _ = under_way(untrained, cluster)
+    cluster.kill_node(with_jobs=True)
+    time.sleep(1)
+    cluster.start_node()
+    finished(process, untrained)
+    assert endings(untrained) == [None, "done"]
+    fault.same_bytes(untrained, reference)
+    fault.outcome = f"run again, resumed at step {untrained.segments()[1]['start']}"
+
+
+def test_kill_9_of_training(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    process, _ = under_way(untrained, cluster)
+    wait_until(lambda: list(untrained.run.glob("states/rollout_*")))
+    (trainer,) = untrained.training()
+    os.kill(trainer, signal.SIGKILL)
+    finished(process, untrained)
+    assert endings(untrained) == [None, "done"]
+    assert untrained.segments()[1]["start"] > 0
+    fault.same_bytes(untrained, reference)
+    fault.outcome = f"retried, resumed at step {untrained.segments()[1]['start']}"
+
+
+def test_ctrl_c_of_snakemake(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    process, _ = under_way(untrained, cluster)
+    os.kill(process.pid, signal.SIGINT)
+    assert process.wait(timeout=60) != 0
+    wait_until(lambda: not cluster.jobs())
+    untrained.snakemake(TARGET)
+    assert endings(untrained) == ["SIGTERM", "done"]
+    fault.same_bytes(untrained, reference)
+    fault.outcome = "its jobs were cancelled and saved; the same command went on"
