@@ -119,16 +119,6 @@ def test_wrong_method_parameter_is_refused_before_anything_runs(snakemake: Snake
     assert not (tmp_path / "results" / "runs").exists()
 
 
-def test_running_a_suite_whose_engine_is_absent_says_so(snakemake: Snakemake, mirror: Path) -> None:
-    override = "suites={orz: {train_split: math500}}"  # a set that the mirror has: no test reaches a network
-    done = snakemake("--cores", "2", "results/orz_base.json", "--config", override, f"mirror={mirror}", small=False)
-    assert done.returncode != 0
-    lines = [line for line in done.stdout.splitlines() if line.startswith("error:")]
-    assert lines == [
-        "error: the engine 'verl' is not part of this version (it has: tiny): choose a suite whose engine is"
-    ]
-
-
 def test_limit_shortens_data_sets_for_a_trial(snakemake: Snakemake, tmp_path: Path) -> None:
     done = snakemake("--cores", "1", "results/data/countdown_mini/dev.parquet", "--config", "limit=5", small=False)
     assert done.returncode == 0, done.stdout + done.stderr

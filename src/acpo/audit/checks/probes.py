@@ -1,8 +1,8 @@
 """Claims about tokens and gradients, from what the probes measured in DAPO's runs of the grid.
 
 `tokens.json` and `gradients.json` are what `scripts/probe_tokens.py` and `scripts/probe_gradients.py` write. Parts of
-an update are named with their denominator: divided by its own tokens (`_selected`) a part can exceed the whole, as those
-of the paper do.
+an update are named with their denominator: divided by its own tokens (`_selected`) a part can exceed the whole, as
+those of the paper do.
 """
 
 from collections.abc import Callable, Iterator
