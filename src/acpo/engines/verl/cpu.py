@@ -42,6 +42,7 @@ def _device_module() -> ModuleType:
         setattr(module, name, nothing)
     for name in ("max_memory_allocated", "max_memory_reserved", "memory_allocated", "memory_reserved"):
         setattr(module, name, peak_bytes)
+    module.set_rng_state = torch.set_rng_state  # type: ignore[attr-defined]  # restored once as host, once as device
     module.mem_get_info = memory  # type: ignore[attr-defined]
     module.get_device_name = lambda *_: "cpu"  # type: ignore[attr-defined]
     return module
