@@ -17,6 +17,7 @@ from acpo.config import ConfigError, Study, load_study
 from acpo.slurm import SlurmError, queued_jobs
 from acpo.status import RunStatus, study_status
 
+WIDTH_OF_A_FILE = 160
 COLOURS = {"running": "green", "queued": "cyan", "failed": "red", "stopped": "yellow", "done": "dim", "waiting": "dim"}
 
 
@@ -62,7 +63,7 @@ def show(found: list[RunStatus]) -> None:
             str(timedelta(seconds=round(each.seconds_left))) if each.seconds_left is not None else "",
             str(each.segments or ""), each.job or "", Text(each.detail),
         )  # fmt: skip
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else WIDTH_OF_A_FILE)
     console.print(table)
     counts = Counter(each.state for each in found)
     console.print(f"{len(found)} runs: " + ", ".join(f"{counts[state]} {state}" for state in COLOURS if counts[state]))

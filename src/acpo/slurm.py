@@ -1,5 +1,6 @@
 """The jobs that SLURM holds for this workflow, and the records that a killed Snakemake left behind."""
 
+import json
 import shutil
 import subprocess
 from base64 import urlsafe_b64encode
@@ -64,9 +65,19 @@ def queued_jobs(directory: Path) -> list[Job]:
 
 
 def unrecorded_outputs(results: Path) -> list[Path]:
-    """List finished outputs that Snakemake has no record of: it was killed while their jobs ran.
+    """List finished outputs that Snakemake has no record of, or an older file's: it was killed while their jobs ran.
 
-    Without a record Snakemake takes such a file for good whatever becomes of the configuration.
+    Without a record Snakemake takes such a file for good whatever becomes of the configuration; by an older file's it
+    makes it again.
     """
     files = sorted(file for pattern in OUTPUTS for file in results.glob(pattern))
-    return [file for file in files if not (RECORDS / urlsafe_b64encode(str(file).encode()).decode()).exists()]
+    return [file for file in files if _recorded_time(file) < file.stat().st_mtime - 1]
+
+
+def _recorded_time(output: Path) -> float:
+    """Return when the file that Snakemake recorded was written; 0 where it recorded none."""
+    try:
+        record = json.loads((RECORDS / urlsafe_b64encode(str(output).encode()).decode()).read_text(encoding="utf-8"))
+        return float(record["endtime"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0.0

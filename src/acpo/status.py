@@ -67,7 +67,9 @@ def run_status(cell: Cell, seed: int, results: Path, jobs: Sequence[Job]) -> Run
     job = next((each for each in jobs if each.rule in rules and each.wildcards in names), None)
     known = _progress(run) if stage == "train" else None
     log = results / "logs" / str(cell) / f"seed{seed}" / f"{stage}.log"
-    state, detail = _state(job, known, _segments(run) if stage == "train" else [], log)
+    ready = [run / output for _, output, _ in STAGES if (run / output).exists()]
+    since = max((path.stat().st_mtime for path in ready), default=0.0)
+    state, detail = _state(job, known, _segments(run) if stage == "train" else [], log, since)
     running = state == "running" and known is not None
     return RunStatus(
         str(cell), seed, stage, state, job.identifier if job else None, known.step if known else None,
@@ -77,8 +79,9 @@ def run_status(cell: Cell, seed: int, results: Path, jobs: Sequence[Job]) -> Run
 
 
 def _state(
-    job: Job | None, known: ProgressRecord | None, past: list[segments.SegmentRecord], log: Path
+    job: Job | None, known: ProgressRecord | None, past: list[segments.SegmentRecord], log: Path, since: float
 ) -> tuple[str, str]:
+    """Name the state and its detail; a log from before `since`, when the stage before was done, is of another time."""
     if job is not None:
         queued = job.state in ("PENDING", "REQUEUED", "CONFIGURING")
         return ("queued", job.reason) if queued else ("running", "")
@@ -86,7 +89,7 @@ def _state(
         return "running", ""
     if past and past[-1].ended_by in segments.ENDED_BY_SIGNAL:
         return "stopped", f"{past[-1].ended_by} at step {past[-1].end}: the next slot goes on from there"
-    if log.exists():
+    if log.exists() and log.stat().st_mtime >= since:
         return "failed", _last_lines(log)
     return "waiting", ""
 

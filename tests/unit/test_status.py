@@ -115,6 +115,12 @@ class TestStates:
         (run / "verdicts.parquet").write_text("")
         assert (describe(run).stage, describe(run).state) == ("", "done")
 
+    def test_a_log_of_an_earlier_time_is_no_failure(self, run: Path) -> None:
+        write_log(run, "sample.log", "")
+        (run / "run.json").write_text("{}")
+        os.utime(run / "run.json", (time.time() + 60, time.time() + 60))
+        assert (describe(run).stage, describe(run).state) == ("sample", "waiting")
+
     def test_damaged_records_only_hide_how_far_it_is(self, run: Path) -> None:
         (run / "progress.json").write_text('{"step": 5')
         (run / "segments.json").write_text("[]")
@@ -177,8 +183,13 @@ def test_outputs_without_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ]  # fmt: skip
     record = Path(".snakemake/metadata/cmVzdWx0cy9taW5pX2Jhc2UuanNvbg==")
     record.parent.mkdir(parents=True)
-    record.write_text("{}")
+    written = Path("results/mini_base.json").stat().st_mtime
+    record.write_text(json.dumps({"endtime": written}))
     assert unrecorded_outputs(Path("results")) == [Path("results/runs/mini_base/seed0/run.json")]
+    record.write_text(json.dumps({"endtime": written - 60}))  # of the file that was there before
+    assert len(unrecorded_outputs(Path("results"))) == 2
+    record.write_text("{")
+    assert len(unrecorded_outputs(Path("results"))) == 2
 
 
 class TestScript:

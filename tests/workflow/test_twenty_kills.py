@@ -42,6 +42,7 @@ def traces(directory: Path) -> set[tuple[str, int]]:
 
 def killed(directory: Path, draw: random.Random) -> bool:
     """Live one life: some time after the first trace of a job everything is killed, if it has not ended by itself."""
+    directory.mkdir(exist_ok=True)
     before = traces(directory)
     with (directory / "out.txt").open("a") as out:
         process = subprocess.Popen(

@@ -21,6 +21,13 @@ def grading_identity(name: str) -> str:
     return code_hash(grading_modules(STUDY, find_cell(name)))
 
 
+def sampling_share(wildcards, kind: str) -> int:
+    """Return what of a training job's cores or memory goes with the GPUs that sampling uses."""
+    suite = suite_of(wildcards.cell)
+    amount, gpus = getattr(suite.resources, kind), suite.resources.gpus
+    return max(1, amount * suite.sampling_gpus // gpus) if gpus else amount
+
+
 rule sample_responses:
     input:
         run="results/runs/{cell}/seed{seed}/run.json",
@@ -31,9 +38,9 @@ rule sample_responses:
         "results/logs/{cell}/seed{seed}/sample.log",
     benchmark:
         "results/logs/{cell}/seed{seed}/sample.tsv"
-    threads: lambda wildcards: suite_of(wildcards.cell).resources.cpus
+    threads: lambda wildcards: sampling_share(wildcards, "cpus")
     resources:
-        mem_mb=lambda wildcards: suite_of(wildcards.cell).resources.memory_mb,
+        mem_mb=lambda wildcards: sampling_share(wildcards, "memory_mb"),
         # Both checkpoints on all benchmarks take far less than the training that they come from.
         runtime=lambda wildcards: max(
             60, suite_of(wildcards.cell).resources.runtime_minutes // 10
