@@ -119,13 +119,17 @@ def test_node_drain(untrained: Clone, reference: Clone, cluster: Cluster, fault:
     fault.outcome = "training ended undisturbed, sampling waited for the node"
 
 
-def test_node_down(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+def test_node_failure(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    """The node goes dark with all that runs on it, and comes back when SLURM has given it up."""
     process, job = under_way(untrained, cluster)
-    subprocess.run(["scontrol", "update", f"nodename={cluster.host}", "state=down", "reason=test"], check=True)
-    finished(process, untrained)  # slurmd reports, and the node is back
-    assert {segment["job"] for segment in untrained.segments()} == {job}
+    cluster.kill_node(with_jobs=True)
+    wait_until(lambda: cluster.node_state() == "down")
+    cluster.start_node()
+    finished(process, untrained)
+    assert [segment["job"] for segment in untrained.segments()] == [job, job]
+    assert endings(untrained) == [None, "done"]
     fault.same_bytes(untrained, reference)
-    fault.outcome = f"requeued by SLURM, {len(untrained.segments())} segments"
+    fault.outcome = f"requeued by SLURM, resumed at step {untrained.segments()[1]['start']}"
 
 
 def test_kill_9_of_slurmd(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
