@@ -70,7 +70,7 @@ unit: venv
 test-verl: venv-verl-cpu
 	.venv-verl-cpu/bin/python -m pytest -m verl tests/verl
 test-slurm: venv
-	.venv/bin/pytest -m slurm tests/slurm
+	.venv/bin/pytest -rs -m slurm tests/slurm
 
 bench: venv
 	.venv/bin/snakemake --cores $(CORES) results/mini_base.json

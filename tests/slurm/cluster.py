@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -73,6 +74,7 @@ class Cluster:
 
     def start(self) -> None:
         """Write the configuration, start the daemons, wait until the node is idle."""
+        self._end_earlier()
         for name in ("ctld", "spool", "dev"):
             (self.place / name).mkdir(parents=True, exist_ok=True)
         for number in range(4):
@@ -87,6 +89,15 @@ class Cluster:
         self._start_munge()
         subprocess.run(["slurmctld"], check=True)
         self.start_node()
+
+    def _end_earlier(self) -> None:
+        """End the daemons of tests that were killed before they could."""
+        conf = CONFIGURATION / "slurm.conf"
+        if conf.exists():
+            place = re.search(r"^SlurmctldPidFile=(.*)/slurmctld.pid$", conf.read_text(), re.MULTILINE)
+            assert place, conf
+            for name in ("slurmctld", "slurmd"):
+                end_daemon(Path(place[1]) / f"{name}.pid", name)
 
     def _start_munge(self) -> None:
         """Start munged unless one answers; a killed one leaves its socket behind."""
@@ -138,13 +149,23 @@ class Cluster:
         if self.jobs():
             subprocess.run(["scancel", "--signal=KILL", *self.jobs()], check=False)
             subprocess.run(["scancel", *self.jobs()], check=False)
-        pid_files = [self.place / "slurmctld.pid", self.place / "slurmd.pid"]
-        pid_files += [MUNGE_SOCKET.parent / "test.pid"] if self._own_munge else []
-        for file in pid_files:
-            if file.exists():
-                os.kill(int(file.read_text()), signal.SIGTERM)
+        for name in ("slurmctld", "slurmd"):
+            end_daemon(self.place / f"{name}.pid", name)
+        if self._own_munge:
+            end_daemon(MUNGE_SOCKET.parent / "test.pid", "munged")
         for name in ("slurm.conf", "gres.conf"):
             (CONFIGURATION / name).unlink()
+
+
+def end_daemon(pid_file: Path, name: str) -> None:
+    """End a daemon and wait for it, if the process that its file names is one still."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        process = Path(f"/proc/{int(pid_file.read_text())}")
+        if (process / "comm").read_text().strip() == name:
+            os.kill(int(process.name), signal.SIGTERM)
+            deadline = time.monotonic() + SECONDS_TO_START
+            while "State:\tZ" not in (process / "status").read_text() and time.monotonic() < deadline:
+                time.sleep(0.05)
 
 
 def output(*line: str) -> str:

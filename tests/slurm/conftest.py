@@ -36,10 +36,13 @@ OUTCOMES: list[tuple[str, str, str, float]] = []
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    reason = why_not()
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker("slurm")
             item.add_marker("slow")
+            if reason:
+                item.add_marker(pytest.mark.skip(reason=reason))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -53,9 +56,6 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    reason = why_not()
-    if reason:
-        pytest.skip(reason)
     made = Cluster(tmp_path_factory.mktemp("slurm"))
     made.start()
     yield made

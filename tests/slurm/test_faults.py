@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from tests.slurm.cluster import Cluster, output
@@ -27,9 +28,12 @@ def endings(clone: Clone) -> list[str | None]:
     return [segment["ended_by"] for segment in clone.segments()]
 
 
-def pending(process: int, number: signal.Signals) -> bool:
-    """Say whether a stopped process has yet to be given a signal."""
-    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
+def signalled(process: int, number: signal.Signals) -> bool:
+    """Say whether a signal waits for a stopped process, or has ended it: SLURM wakes what it signals."""
+    try:
+        status = dict(line.split(":\t", 1) for line in Path(f"/proc/{process}/status").read_text().splitlines())
+    except (FileNotFoundError, ProcessLookupError):
+        return True
     return bool(int(status["ShdPnd"], 16) >> (number - 1) & 1)
 
 
@@ -58,8 +62,9 @@ def test_warning_before_the_time_limit(untrained: Clone, reference: Clone, clust
     (trainer,) = untrained.training()
     os.kill(trainer, signal.SIGSTOP)
     shorten(job, 4)
-    wait_until(lambda: pending(trainer, signal.SIGUSR1))
-    os.kill(trainer, signal.SIGCONT)
+    wait_until(lambda: signalled(trainer, signal.SIGUSR1))
+    with suppress(ProcessLookupError):
+        os.kill(trainer, signal.SIGCONT)
     finished(process, untrained)
     first, second = untrained.segments()
     assert (first["ended_by"], second["ended_by"]) == ("SIGUSR1", "done")
@@ -74,9 +79,16 @@ def test_time_limit_of_a_hung_process(untrained: Clone, reference: Clone, cluste
     (trainer,) = untrained.training()
     os.kill(trainer, signal.SIGSTOP)
     shorten(job, 0)
-    wait_until(lambda: f"{job} TIMEOUT" in output("squeue", "--states=all", "--noheader", "--format=%i %T"))
+
+    def timed_out() -> bool:
+        with suppress(ProcessLookupError):
+            os.kill(trainer, signal.SIGSTOP)  # again: SLURM wakes what it signals
+        return f"{job} TIMEOUT" in output("squeue", "--states=all", "--noheader", "--format=%i %T")
+
+    wait_until(timed_out)
     finished(process, untrained)
-    assert endings(untrained) == [None, "done"]
+    assert len(untrained.segments()) == 2
+    assert endings(untrained)[1] == "done"
     fault.same_bytes(untrained, reference)
     fault.outcome = f"TIMEOUT, retried, resumed at step {untrained.segments()[1]['start']}"
 
@@ -107,13 +119,17 @@ def test_node_drain(untrained: Clone, reference: Clone, cluster: Cluster, fault:
     fault.outcome = "training ended undisturbed, sampling waited for the node"
 
 
-def test_node_down(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+def test_node_failure(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
+    """The node goes dark with all that runs on it, and comes back when SLURM has given it up."""
     process, job = under_way(untrained, cluster)
-    subprocess.run(["scontrol", "update", f"nodename={cluster.host}", "state=down", "reason=test"], check=True)
-    finished(process, untrained)  # slurmd reports, and the node is back
-    assert {segment["job"] for segment in untrained.segments()} == {job}
+    cluster.kill_node(with_jobs=True)
+    wait_until(lambda: cluster.node_state() == "down")
+    cluster.start_node()
+    finished(process, untrained)
+    assert [segment["job"] for segment in untrained.segments()] == [job, job]
+    assert endings(untrained) == [None, "done"]
     fault.same_bytes(untrained, reference)
-    fault.outcome = f"requeued by SLURM, {len(untrained.segments())} segments"
+    fault.outcome = f"requeued by SLURM, resumed at step {untrained.segments()[1]['start']}"
 
 
 def test_kill_9_of_slurmd(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:

@@ -132,6 +132,15 @@ class TestSignals:
             assert [signal.getsignal(number) for number in segments.SIGNALS] != before
         assert [signal.getsignal(number) for number in segments.SIGNALS] == before
 
+    def test_an_engine_may_take_them_itself(self, tmp_path: Path) -> None:
+        before = [signal.getsignal(number) for number in segments.SIGNALS]
+        with pytest.raises(SegmentEndedError), Segment(tmp_path, NAME, "f", signals=()) as part:
+            assert [signal.getsignal(number) for number in segments.SIGNALS] == before
+            part.begin(0)
+            part.saved(3)
+            raise SegmentEndedError("stopped")
+        assert (told(tmp_path)[0]["end"], told(tmp_path)[0]["ended_by"]) == (3, "signal")
+
 
 class TestProgress:
     IDLE: tuple[Callable[[Path, SimpleNamespace], None], ...] = (
