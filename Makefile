@@ -1,13 +1,9 @@
 # make demo       set up .venv and run the default study
-# make test       set up .venv and run every check that needs nothing else
+# make test       set up .venv and run every check
 # make test-verl  set up .venv-verl-cpu and run verl and vLLM with our losses on two CPU cores
+# make test-slurm start a real SLURM of one node and test the workflow on it (root; Debian's slurm-wlm and munge)
 # make venv-gpu   set up .venv-gpu, where verl and vLLM run on GPUs
-# make bench      time the engine and the workflow
-# make demo    set up .venv and run the default study
-# make test    set up .venv and run every check
-# make bench   time the engine, the workflow and the statistics
-# make test-slurm   start a real SLURM of one node and test the workflow on it (root; Debian's slurm-wlm and munge)
-# make bench   time the engine and the workflow
+# make bench      time the engine, the workflow and the statistics
 
 PYTHON ?= $(firstword $(shell command -v python3.11 python3.12 python3.13 python3))
 CORES ?= $(shell nproc)
@@ -16,8 +12,7 @@ export OMP_NUM_THREADS = 1
 
 ENGINES := verl-cpu gpu
 
-.PHONY: demo test test-verl venv $(ENGINES:%=venv-%) lint types unit bench format schema clean
-.PHONY: demo test test-slurm venv lint types unit bench format schema clean
+.PHONY: demo test test-verl test-slurm venv $(ENGINES:%=venv-%) lint types unit bench format schema clean
 .DEFAULT_GOAL := demo
 
 demo: venv
@@ -69,6 +64,7 @@ unit: venv
 
 test-verl: venv-verl-cpu
 	.venv-verl-cpu/bin/python -m pytest -m verl tests/verl
+
 test-slurm: venv
 	.venv/bin/pytest -rs -m slurm tests/slurm
 
