@@ -101,8 +101,8 @@ class Difficulty:
         return 1 / (1 + np.exp(-(odds + np.asarray(move)[..., None])))
 
 
-# The published benchmarks. Their mean accuracies are near those of Table 2; `within` is published nowhere: it is the
-# value that gives the specification's rate at a seed SD of 0.5 points, and the other rates follow from it.
+# The published benchmarks. Their mean accuracies are near those of Table 2; `within` is published nowhere: it is
+# set so that the false-positive rates of paper mode come out near those of an earlier simulation (docs/statistics.md).
 MATH500 = Difficulty(questions=500, k=8, accuracy=0.78, within=0.0245)
 AIME = Difficulty(questions=30, k=32, accuracy=0.17, within=0.0465)
 
