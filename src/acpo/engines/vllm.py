@@ -9,11 +9,10 @@ from acpo.config import VerlEngine
 from acpo.engines import EngineError
 from acpo.engines.orphans import leave_no_orphans
 from acpo.engines.sampling import Completion, Generator, Request, SamplingSettings
-from acpo.engines.verl.overrides import DTYPES
+from acpo.engines.verl.overrides import DTYPES, VLLM_ON_A_CPU
 from acpo.streams import stream_seed
 
 ALWAYS = {"VLLM_LOGGING_LEVEL": "WARNING", "VLLM_NO_USAGE_STATS": "1", "VLLM_WORKER_MULTIPROC_METHOD": "spawn"}
-ON_A_CPU = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 
 
 def open_model(checkpoint: Path, engine: VerlEngine, longest: int) -> Any:
@@ -29,7 +28,7 @@ def open_model(checkpoint: Path, engine: VerlEngine, longest: int) -> Any:
     Raises:
         EngineError: vLLM does not start; its own message is above.
     """
-    for name, value in (ALWAYS | ON_A_CPU if engine.device == "cpu" else ALWAYS).items():
+    for name, value in (ALWAYS | VLLM_ON_A_CPU if engine.device == "cpu" else ALWAYS).items():
         os.environ.setdefault(name, value)
     leave_no_orphans()
     from vllm import LLM

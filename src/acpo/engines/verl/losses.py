@@ -19,9 +19,8 @@ from verl.workers.config import ActorConfig, PolicyLossConfig
 
 from acpo.config import ConfigError
 from acpo.engines import EngineError
+from acpo.engines.verl.overrides import LOSS_MODE_PREFIX, loss_mode
 from acpo.objectives import Objective, TokenBatch, make_objective, objective_names
-
-LOSS_MODE_PREFIX = "acpo_"
 
 
 @dataclass
@@ -153,4 +152,4 @@ def response_advantage(advantages: Tensor, mask: Tensor) -> Tensor:
 
 
 for _name in objective_names():
-    register_policy_loss(LOSS_MODE_PREFIX + _name)(objective_loss)
+    register_policy_loss(loss_mode(_name))(objective_loss)

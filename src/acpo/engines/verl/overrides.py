@@ -28,6 +28,7 @@ REWARD = "pkg://acpo.engines.verl.reward"
 SEED_LIMIT = 2**31  # vLLM seeds NumPy, which takes 32 bits, with the seed plus the number of the replica
 CPU_SLOTS = 8  # Ray gives each of verl's processes one; on a CPU they mostly wait for each other
 BARE_WORD = re.compile(r"(?!(?:null|true|false|nan|inf)$)[A-Za-z_/][\w./-]*", re.IGNORECASE | re.ASCII)
+LOSS_MODE_PREFIX = "acpo_"
 VLLM_ON_A_CPU = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
 DTYPES = {"bf16": "bfloat16", "fp32": "float32"}
 
@@ -38,7 +39,7 @@ ROLLOUT = "actor_rollout_ref.rollout"
 
 def loss_mode(objective: str) -> str:
     """Return the name under which an objective is registered with verl."""
-    return f"acpo_{objective}"
+    return LOSS_MODE_PREFIX + objective
 
 
 def ranks_per_node(suite: Suite) -> int:
