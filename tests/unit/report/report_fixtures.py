@@ -93,6 +93,19 @@ def study_values() -> dict[str, Any]:
             for name, label in METHODS.items()
         },
         "suites": {"mini": suite_values("Mini-Countdown")},
+        "probes": {
+            "methods": ["dapo"],
+            "seeds": 3,
+            "reference": "dapo",
+            "compared": ["cispo"],
+            "updates": [1, 4],
+            "prompts": 8,
+            "low_probability": 0.2,
+            "high_probability": 0.8,
+            "entropy_share": 0.2,
+            "rank": 128,
+            "micro_batch_size": 8,
+        },
         "statistics": {
             "alpha": 0.05,
             "power": 0.8,

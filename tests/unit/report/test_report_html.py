@@ -192,6 +192,10 @@ FLAGS = [
 ]
 
 
+WIDTH, HEIGHT = 1200, 9000
+"""Of the browser's window: high enough for every figure."""
+
+
 def browse(page: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     profile = page.with_name("profile")
     command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}", *arguments, page.as_uri()]
@@ -209,7 +213,7 @@ def test_a_browser_shows_it_without_complaint(report: str, tmp_path: Path) -> No
     assert "ACPO" in dumped.stdout
     assert "CONSOLE" not in dumped.stderr, dumped.stderr
     picture = tmp_path / "shot.png"
-    shot = browse(page, "--window-size=1200,2400", f"--screenshot={picture}")
+    shot = browse(page, f"--window-size={WIDTH},{HEIGHT}", f"--screenshot={picture}")
     assert shot.returncode == 0
     assert "CONSOLE" not in shot.stderr, shot.stderr
     assert_shows_content(picture)
@@ -228,7 +232,7 @@ def assert_shows_content(picture: Path) -> None:
     from matplotlib.image import imread
 
     pixels = imread(picture)[..., :3]
-    assert pixels.shape[:2] == (2400, 1200)
+    assert pixels.shape[:2] == (HEIGHT, WIDTH)
     assert (pixels[:400].max(axis=2) < 0.4).sum() > 500
     acpo = (abs(pixels - (0.8, 0.475, 0.655)) < 0.05).all(axis=2)
     assert acpo[600:].sum() > 200
