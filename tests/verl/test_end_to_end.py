@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 from small_study import SmallStudy
-from verl_study import ROLLOUTS, UPDATES, Training, finished, make_verl_study
+from verl_study import REPORT, ROLLOUTS, UPDATES, Training, finished, make_verl_study
 
 from acpo.engines.tiny.trainer import ON_POLICY_TOLERANCE
 from acpo.results import TOKEN_SCHEMA
@@ -75,10 +75,10 @@ def check_models(small: SmallStudy, run: Path, best: int) -> None:
 
 
 def rollout_difference(said: str) -> float:
-    """Return the largest difference of a token's probability between sampling and training that verl printed."""
+    """Return the largest difference of a token's probability between sampling and training that verl printed, and report it."""
     found = [float(value) for value in re.findall(r"rollout_probs_diff_max:(?:np\.float\d+\()?([-\d.e]+)", said)]
     assert len(found) == ROLLOUTS, found
-    print(f"rollout_probs_diff_max {max(found):.2e}")
+    REPORT.append(f"largest difference of a token's probability between sampling and training: {max(found):.1e}")
     return max(found)
 
 
@@ -110,8 +110,9 @@ def test_killed_and_resumed(transformers_study: SmallStudy, tmp_path: Path) -> N
 
 
 def test_vllm_rollouts(vllm_study: SmallStudy, tmp_path: Path) -> None:
+    """ACPO, whose statistics cost a forward pass more."""
     run = tmp_path / "run"
-    training = Training.start(vllm_study, "mini_vllm_dapo_offp", run)
+    training = Training.start(vllm_study, "mini_vllm_acpo_offp", run)
     assert training.wait() == 0
     assert training.leaves_no_orphans()
     assert rollout_difference(training.said()) < ROLLOUT_DIFFERENCE

@@ -20,6 +20,9 @@ from acpo.results import RunRecord
 from acpo.store import read_json, read_table
 
 ROLLOUTS, UPDATES = 2, 2
+REPORT: list[str] = []
+"""What the real runs gave, shown when all tests are done."""
+
 SHOWN = ["rollout", "update", "stage", "loss", "gradient_norm", "ratio_max", "clip_fraction", "entropy"]
 LIMIT_SECONDS = 900
 """Far more than a launch takes, also on a busy machine."""
@@ -118,10 +121,10 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def finished(run: Path) -> tuple[RunRecord, pd.DataFrame, pd.DataFrame]:
-    """Read a finished run, and print its step metrics."""
+    """Read a finished run, and report its step metrics."""
     record = read_json(run / "run.json", RunRecord)
     metrics, rollouts = read_table(run / "metrics.parquet"), read_table(run / "rollouts.parquet")
-    print(f"\n{record.cell}: {record.provenance.wall_seconds:.0f} s")
-    print(metrics[SHOWN].to_string(index=False))
-    print(rollouts.to_string(index=False))
+    REPORT.append(f"{record.cell}: {record.provenance.wall_seconds:.0f} s")
+    REPORT.append(metrics[SHOWN].to_string(index=False))
+    REPORT.append(rollouts.to_string(index=False))
     return record, metrics, rollouts
