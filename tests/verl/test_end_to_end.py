@@ -75,7 +75,7 @@ def check_models(small: SmallStudy, run: Path, best: int) -> None:
 
 
 def rollout_difference(said: str) -> float:
-    """Return the largest difference of a token's probability between sampling and training that verl printed, and report it."""
+    """Return, and report, the largest difference of a token's probability between sampling and training."""
     found = [float(value) for value in re.findall(r"rollout_probs_diff_max:(?:np\.float\d+\()?([-\d.e]+)", said)]
     assert len(found) == ROLLOUTS, found
     REPORT.append(f"largest difference of a token's probability between sampling and training: {max(found):.1e}")

@@ -31,6 +31,8 @@ from acpo.store import read_json
 
 LAUNCH_MARK = "ACPO_LAUNCH"
 SOCKET_ROOT = "/tmp"
+# SLURM sends its warning, SIGUSR1, to every process of a job; only the launcher acts on it.
+IGNORING_THE_WARNING = ["sh", "-c", 'trap "" USR1; exec "$@"', "sh"]
 SECONDS_BETWEEN_LOOKS = 0.5
 SECONDS_TO_JOIN = 300
 KEPT_LINES = 400
@@ -68,18 +70,17 @@ def launch(job: TrainingJob, done: int) -> None:
     stop = job.run_directory / STOP_FILE
     stop.unlink(missing_ok=True)
     seen: set[psutil.Process] = set()
-    with _cluster(job, seen) as (variables, settings):
-        # Before signals are taken here: verl's processes inherit that a job's shell ignores the warning, SIGUSR1.
+    with _cluster(job, seen) as (variables, settings), _signals(stop) as processes:
         process = subprocess.Popen(
-            command(job) + settings, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True, bufsize=1,
+            IGNORING_THE_WARNING + command(job) + settings, env=variables, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True, bufsize=1,
         )  # fmt: skip
         assert process.stdout is not None
         last_lines: deque[str] = deque(maxlen=KEPT_LINES)
         reader = threading.Thread(target=_pass_on, args=(process.stdout, last_lines), daemon=True)
         reader.start()
-        with _signals(stop, process):
-            reached = _watch(process, job, done, seen)
+        processes.append(process)
+        reached = _watch(process, job, done, seen)
         if process.returncode:
             kill_all(seen, LAUNCH_MARK, variables[LAUNCH_MARK])
         reader.join(timeout=10)
@@ -132,25 +133,28 @@ def _watch(process: "subprocess.Popen[str]", job: TrainingJob, done: int, seen: 
 
 
 @contextmanager
-def _signals(stop: Path, process: "subprocess.Popen[str]") -> Iterator[None]:
-    """Turn the first signal into a request to stop, the second into an end."""
+def _signals(stop: Path) -> Iterator["list[subprocess.Popen[str]]"]:
+    """Turn the first signal into a request to stop, the second into an end of the processes put into the list."""
+    processes: list[subprocess.Popen[str]] = []
 
     def asked(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         name = signal.Signals(number).name
-        if stop.exists() and process.poll() is None:
+        running = [process for process in processes if process.poll() is None]
+        if stop.exists() and running:
             print(f"{name} again: ending verl now", file=sys.stderr)
-            os.killpg(process.pid, signal.SIGKILL)
+            for process in running:
+                os.killpg(process.pid, signal.SIGKILL)
         else:
             print(f"{name}: verl saves and stops after the current step", file=sys.stderr)
             stop.touch()
 
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield processes
         return
     kinds = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
     before = {kind: signal.signal(kind, asked) for kind in kinds}
     try:
-        yield
+        yield processes
     finally:
         for kind, handler in before.items():
             signal.signal(kind, handler)
