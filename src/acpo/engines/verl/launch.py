@@ -73,7 +73,8 @@ def launch(job: TrainingJob, done: int) -> None:
     with _cluster(job, seen) as (variables, settings), _signals(stop) as processes:
         process = subprocess.Popen(
             IGNORING_THE_WARNING + command(job) + settings, env=variables, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True, bufsize=1,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
+            bufsize=1,
         )  # fmt: skip
         assert process.stdout is not None
         last_lines: deque[str] = deque(maxlen=KEPT_LINES)
