@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from acpo.cli import run
 from acpo.probes.subspaces import mean_principal_angle, right_singular_subspace
 
 TARGET_RATIO, TARGET_DEGREES = 10.0, 0.5
@@ -74,4 +75,4 @@ def _verdict(met: bool) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -137,10 +137,14 @@ def _hours(study: Study, cell: Cell, results: Path) -> tuple[float, str]:
 
 
 def _seconds(record: Path) -> float:
-    """Return a finished run's wall time: at least that of its rollouts, if it was killed and went on."""
-    timings = read_table(record.with_name("timings.parquet"))
+    """Return a finished run's wall time: at least that of its rollouts, where they are known, if it was resumed."""
+    wall = read_json(record, RunRecord).provenance.wall_seconds
+    path = record.with_name("timings.parquet")
+    if not path.exists():
+        return wall
+    timings = read_table(path)
     rollouts = float(timings["sampling_seconds"].sum() + timings["update_seconds"].sum())
-    return max(rollouts, read_json(record, RunRecord).provenance.wall_seconds)
+    return max(rollouts, wall)
 
 
 def _token_store_bytes(study: Study, cell: Cell, results: Path) -> tuple[int, str]:

@@ -53,7 +53,8 @@ def test_while_it_imports_and_reads(small: SmallStudy, after: float) -> None:
     line = [str(ROOT / "scripts/train_policy.py"), *small.train_arguments("mini_acpo_offp", run)]
     status, said = interrupted(line, after)
     assert "Traceback" not in said
-    assert status in (-signal.SIGINT, interrupts.EXIT_STATUS, EXIT_STATUS), said
+    # An extension module that is interrupted while it is loaded may abort: nothing of ours runs there.
+    assert status in (-signal.SIGINT, -signal.SIGABRT, interrupts.EXIT_STATUS, EXIT_STATUS), said
     assert said.strip(), "it ended without a word"
 
 

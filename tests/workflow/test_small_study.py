@@ -159,7 +159,7 @@ def test_study_killed_at_several_moments_ends_with_the_same_bytes(finished: Path
     ):
         with (directory / "out.txt").open("a") as out:
             process = subprocess.Popen(line, env=environment(), start_new_session=True, stdout=out, stderr=out)
-            deadline = time.monotonic() + 120
+            deadline = time.monotonic() + 300
             while not list((directory / "results").glob(moment)) and time.monotonic() < deadline:
                 time.sleep(0.02)
             os.killpg(process.pid, signal.SIGKILL)

@@ -60,8 +60,8 @@ class TestEveryMethod:
     def test_trains_and_writes_all(self, trained: dict[str, Path], method: str) -> None:
         run = trained[method]
         assert sorted(path.name for path in run.iterdir()) == [
-            "best", "last", "lock", "metrics.parquet", "rollouts.parquet", "run.json", "tensorboard", "timings.parquet",
-            "tokens",
+            "best", "last", "lock", "metrics.parquet", "progress.json", "rollouts.parquet", "run.json", "segments.json",
+            "tensorboard", "timings.parquet", "tokens",
         ]  # fmt: skip
         metrics, rollouts = read_table(run / "metrics.parquet"), read_table(run / "rollouts.parquet")
         assert set(metrics.columns) == METRICS
