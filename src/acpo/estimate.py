@@ -15,7 +15,7 @@ from acpo.cells import Cell, cell_seeds
 from acpo.config import BuiltModel, HubModel, Study, Suite, VerlEngine
 from acpo.engines.verl.checkpoints import KEPT_BEST
 from acpo.results import RunRecord
-from acpo.store import read_json, read_table
+from acpo.store import StoreError, read_json, read_table
 from acpo.tasks import load_task
 from acpo.tasks.base import EmbeddedTask
 
@@ -130,21 +130,24 @@ def _hours(study: Study, cell: Cell, results: Path) -> tuple[float, str]:
     """Return a run's wall time: of its own finished seeds, else of its suite and regime, else as declared."""
     everywhere = [Cell(cell.suite, method, cell.regime) for method in study.methods]
     for cells, whose in (([cell], "this cell"), (everywhere, "its suite and regime")):
-        seconds = [_seconds(path) for each in cells for path in (results / "runs" / str(each)).glob("seed*/run.json")]
+        records = [path for each in cells for path in (results / "runs" / str(each)).glob("seed*/run.json")]
+        seconds = [each for path in records if (each := _seconds(path)) is not None]
         if seconds:
             return sum(seconds) / len(seconds) / 3600, f"measured on {len(seconds)} of {whose}"
     return study.suites[cell.suite].resources.runtime_minutes / 60, DECLARED
 
 
-def _seconds(record: Path) -> float:
-    """Return a finished run's wall time: at least that of its rollouts, where they are known, if it was resumed."""
-    wall = read_json(record, RunRecord).provenance.wall_seconds
-    path = record.with_name("timings.parquet")
-    if not path.exists():
-        return wall
-    timings = read_table(path)
-    rollouts = float(timings["sampling_seconds"].sum() + timings["update_seconds"].sum())
-    return max(rollouts, wall)
+def _seconds(record: Path) -> float | None:
+    """Return a finished run's wall time: at least that of its rollouts, where they are known, if it was resumed.
+
+    None where the record cannot be read: an estimate stops nobody, and whoever needs the run will name the fault.
+    """
+    try:
+        wall = read_json(record, RunRecord).provenance.wall_seconds
+        timings = read_table(record.with_name("timings.parquet"))
+    except StoreError:
+        return None
+    return max(wall, float(timings["sampling_seconds"].sum() + timings["update_seconds"].sum()))
 
 
 def _token_store_bytes(study: Study, cell: Cell, results: Path) -> tuple[int, str]:
