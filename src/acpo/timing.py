@@ -65,13 +65,13 @@ class Timing(Record):
 
 
 def timed_methods(study: Study) -> list[str]:
-    """List the grid's methods that can be timed: those whose parameters are all configured.
+    """List the methods to time: those of the grid whose parameters are all configured, and the reference, DAPO.
 
     A method with a measured parameter is another one's code with another number.
 
     Raises:
-        ConfigError: the grid lacks the reference, DAPO.
+        ConfigError: the study does not define the reference.
     """
-    if REFERENCE not in study.grid.methods:
-        raise ConfigError(f"grid.methods: update times are relative to {REFERENCE!r}, which the grid does not have")
-    return [method for method in study.grid.methods if not study.methods[method].measured]
+    if REFERENCE not in study.methods:
+        raise ConfigError(f"methods: update times are relative to {REFERENCE!r}, which the study does not define")
+    return list(dict.fromkeys([REFERENCE, *(name for name in study.grid.methods if not study.methods[name].measured)]))

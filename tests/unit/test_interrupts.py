@@ -48,7 +48,8 @@ def test_every_script_goes_through_the_frame(script: Path) -> None:
 
 
 @pytest.mark.parametrize("after", [0.05, 0.2, 0.5, 1.0, 1.5, 3.0])
-def test_while_it_imports_and_reads(small: SmallStudy, after: float) -> None:
+def test_while_it_imports_reads_and_trains(small: SmallStudy, after: float) -> None:
+    small.change(training={"prompts": 32000})  # more than any machine trains before Ctrl-C
     run = small.run("mini_acpo_offp")
     line = [str(ROOT / "scripts/train_policy.py"), *small.train_arguments("mini_acpo_offp", run)]
     status, said = interrupted(line, after)

@@ -63,9 +63,17 @@ def test_methods_with_measured_widths_are_not_timed(values: dict) -> None:
     assert timed_methods(parse_study(values)) == ["dapo", "acpo"]
 
 
-def test_a_grid_without_the_reference_is_refused(values: dict) -> None:
+def test_the_reference_is_timed_also_where_the_grid_lacks_it(values: dict) -> None:
     values["grid"]["methods"] = ["acpo", "cispo"]
-    with pytest.raises(ConfigError, match="'dapo'"):
+    assert timed_methods(parse_study(values)) == ["dapo", "acpo", "cispo"]
+
+
+def test_a_study_that_does_not_define_the_reference_is_refused(values: dict) -> None:
+    values["grid"]["methods"] = ["acpo", "cispo"]
+    values["probes"] |= {"methods": ["acpo"], "compared": ["cispo"]}
+    values["statistics"]["families"] = {}
+    del values["methods"]["dapo"]
+    with pytest.raises(ConfigError, match="relative to 'dapo', which the study does not define"):
         timed_methods(parse_study(values))
 
 

@@ -1,5 +1,7 @@
 """Tables, figures and the report, from the cells of the grid."""
 
+from acpo.timing import REFERENCE
+
 
 localrules:
     make_table,
@@ -25,7 +27,9 @@ GRID_RUNS = [
 TEMPLATES = [file_hash(file) for file in sorted((REPORT / "templates").iterdir())]
 # Updates are timed where the embedded engine trains; other engines' suites have no update of ours to time.
 TIMED = [
-    suite for suite in STUDY.grid.suites if STUDY.suites[suite].engine.name == "tiny"
+    suite
+    for suite in STUDY.grid.suites
+    if STUDY.suites[suite].engine.name == "tiny" and REFERENCE in STUDY.methods
 ]
 TIMING = ["results/timing.json"] if TIMED else []
 
