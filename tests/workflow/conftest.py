@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 SMALL = {
     "seeds": [0],
     "grid": {"methods": ["dapo", "acpo"]},
+    "probes": {"prompts": 16, "updates": [1, 2]},
     # The base model must solve a puzzle now and then: without a reward nothing moves, and nothing would be tested.
     "models": {"mini_decoder": {"supervised": {"steps": 300, "warmup_steps": 20}}},
     "suites": {
@@ -63,7 +64,7 @@ def snakemake(tmp_path: Path, study: Path) -> Snakemake:
     def run(*arguments: str, small: bool = True) -> subprocess.CompletedProcess[str]:
         overrides = ["--configfile", str(study)] if small else []
         return subprocess.run(
-            command(tmp_path, *arguments, *overrides), capture_output=True, text=True, env=environment(), timeout=300
+            command(tmp_path, *arguments, *overrides), capture_output=True, text=True, env=environment(), timeout=900
         )
 
     return run

@@ -56,6 +56,6 @@ def test_a_study_without_any_network(tmp_path: Path) -> None:
         pytest.skip("cannot make a network name space here; tests/slurm refuses connections in Python instead")
     (tmp_path / "small.yaml").write_text(yaml.safe_dump({**SMALL, "grid": {"methods": ["acpo"], "regimes": ["offp"]}}))
     line = command(tmp_path, "--cores", "2", "--configfile", str(tmp_path / "small.yaml"))
-    done = subprocess.run([*alone, *line], capture_output=True, text=True, env=environment(), timeout=400)
+    done = subprocess.run([*alone, *line], capture_output=True, text=True, env=environment(), timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     assert (tmp_path / "results/report.html").exists()

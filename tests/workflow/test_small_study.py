@@ -26,7 +26,7 @@ TIMES = {"wall_seconds", "peak_memory_mb", "run_wall_seconds", "seconds", "data_
 
 def run_study(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     line = command(directory, "--cores", "2", *arguments, "--configfile", str(directory / "small.yaml"))
-    return subprocess.run(line, capture_output=True, text=True, env=environment(), timeout=400)
+    return subprocess.run(line, capture_output=True, text=True, env=environment(), timeout=900)
 
 
 def new_study(directory: Path) -> Path:
@@ -246,7 +246,7 @@ def test_documented_method_and_task_work_as_one_file_and_one_entry(
     line = command(clone, "--cores", "2", "--configfile", "small.yaml", entry, "--config", grid)
     line[line.index("--snakefile") + 1] = str(clone / "Snakefile")
     variables = {**environment(), "PYTHONPATH": str(clone / "src")}
-    done = subprocess.run(line, capture_output=True, text=True, cwd=clone, env=variables, timeout=400)
+    done = subprocess.run(line, capture_output=True, text=True, cwd=clone, env=variables, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     assert read_json(clone / f"results/{cell}.json", CellResult).method == method
     assert f"results/{cell}.json" in (clone / "results/tables/table1.tex").read_text()
