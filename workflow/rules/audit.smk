@@ -29,6 +29,7 @@ def evidence_identity(wildcards) -> str:
 TOGETHER = {
     "probes": [*TOKEN_PROBES, *GRADIENT_PROBES],
     "theory": rules.theory.input,
+    "ablations": rules.ablations.input,
     "all": [*GRID_CELLS, *DRAWN_TOKEN_PROBES, *GRADIENT_PROBES, *TIMING],
 }
 

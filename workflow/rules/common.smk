@@ -10,12 +10,13 @@ from acpo.cells import (
     BASE,
     Cell,
     CellNames,
+    ablation_cells,
     cell_seeds,
     grid_cells,
     resolve,
     resolve_evaluation,
 )
-from acpo.config import ConfigError, digest, parse_study
+from acpo.config import ConfigError, digest, nearest, parse_study
 from acpo.provenance import (
     code_hash,
     dataset_modules,

@@ -62,7 +62,7 @@ rule time_updates:
 
 rule make_table:
     input:
-        GRID_CELLS,
+        table_cells,
         lambda wildcards: TIMING if wildcards.table == "table9" else [],
     output:
         multiext("results/tables/{table}", ".tex", ".csv", ".html"),
@@ -74,7 +74,7 @@ rule make_table:
         grid=digest(STUDY),
         code=lambda wildcards: code_hash(
             [
-                f"acpo.report.tables.{wildcards.table}",
+                table_module(wildcards.table),
                 "acpo.report.html",
                 "acpo.report.latex",
             ]

@@ -133,7 +133,7 @@ def test_sensitivity_without_other_settings_says_so(values: dict[str, Any], tmp_
 
 def test_sensitivity_asks_for_the_settings_of_table_5(shipped: Study, tmp_path: Path) -> None:
     write_scores(tmp_path, shipped, flat)
-    with pytest.raises(MissingEvidenceError, match="results/mini_acpo_a2_e00_nonp.json"):
+    with pytest.raises(MissingEvidenceError, match=r"results/mini_acpo_a2_e00_nonp\.json"):
         CHECKS["sensitivity"](evidence(tmp_path, shipped))
 
 
