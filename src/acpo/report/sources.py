@@ -10,9 +10,11 @@ from acpo.cells import Cell, cell_seeds
 from acpo.config import ConfigError, Study, nearest
 from acpo.probes.records import GradientReport, TokenProbe
 from acpo.results import CellResult
+from acpo.stats.records import StatisticsResult
 from acpo.store import StoreError, read_json, read_table
 
 Probe = TypeVar("Probe", TokenProbe, GradientReport)
+STATISTICS = "statistics/statistics.json"
 
 
 class Results:
@@ -51,6 +53,15 @@ class Results:
         if result.cell != str(cell):
             raise StoreError(f"{path}: cell: expected {str(cell)!r}, found {result.cell!r}. Delete the file")
         return result
+
+    def statistics(self) -> StatisticsResult | None:
+        """Read the study's statistics, or None when they have not been made.
+
+        Raises:
+            StoreError: the file is damaged.
+        """
+        path = self.root / STATISTICS
+        return read_json(path, StatisticsResult) if path.exists() else None
 
     def metrics(self, cell: Cell) -> dict[int, pd.DataFrame]:
         """Read the per-update metrics of a cell's finished seeds, by seed."""
