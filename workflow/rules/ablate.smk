@@ -16,15 +16,18 @@ for name in STUDY.ablations:
         )
 
 
-def table_cells(wildcards) -> list[str]:
-    """Return the cells that a table shows: those of its ablation, or of the grid."""
+def table_results(wildcards) -> list[str]:
+    """Return what a table is made from: the grid's cells; or its ablation's, and runs with measured parameters."""
     if wildcards.table not in ABLATION_NAMES:
         return GRID_CELLS
     try:
         cells = ablation_cells(STUDY, wildcards.table)
     except ConfigError as error:
         raise WorkflowError(str(error)) from error
-    return [f"results/{cell}.json" for cell in cells]
+    measured = [cell for cell in cells if STUDY.methods[cell.method].measured]
+    return [f"results/{cell}.json" for cell in cells] + [
+        f"{run}/run.json" for cell in measured for run in run_directories(cell)
+    ]
 
 
 def table_module(table: str) -> str:

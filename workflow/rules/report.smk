@@ -62,7 +62,7 @@ rule time_updates:
 
 rule make_table:
     input:
-        table_cells,
+        table_results,
         lambda wildcards: TIMING if wildcards.table == "table9" else [],
     output:
         multiext("results/tables/{table}", ".tex", ".csv", ".html"),

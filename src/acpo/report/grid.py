@@ -1,12 +1,13 @@
 """Methods x regimes as a sub-table: best and last checkpoint, the paper's numbers, and notes on what was averaged."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import stdev
 from typing import Literal
 
 from acpo.cells import BASE, Cell, cell_seeds
+from acpo.config import Method
 from acpo.report import published
 from acpo.report.published import AVERAGE
 from acpo.report.sources import Results
@@ -61,9 +62,17 @@ def grid_block(results: Results, title: str, suites: Sequence[str], average: boo
     regimes = tuple(study.regimes[regime].label for regime in study.grid.regimes)
     marks = _note_marks(heads)
     groups = tuple(Group(head.label, regimes, marks.get(head.note or "", "")) for head in heads)
-    made = (_base_panel(results, heads), *(_panel(results, heads, kind) for kind in PANELS))
-    notes = _notes(results, heads, marks, made)
-    return Block(title, "Method", groups, (*made, *_published_panel(results, heads)), notes)
+    base = _base_panel(results, heads)
+    trained = [
+        score_panel(results, title, [(head, regime, kind) for head in heads for regime in study.grid.regimes])
+        for kind, title in PANELS.items()
+    ]
+    notes = (
+        *score_notes(results, heads, trained, [base]),
+        *_published_notes(results, heads),
+        *(f"({mark}) {note}" for note, mark in marks.items()),
+    )
+    return Block(title, "Method", groups, (base, *trained, *_published_panel(results, heads)), notes)
 
 
 def _base_panel(results: Results, heads: list[Heading]) -> Panel:
@@ -76,20 +85,30 @@ def _base_panel(results: Results, heads: list[Heading]) -> Panel:
     return Panel("", (Row("Base Model", tuple(numbers)),))
 
 
-def _panel(results: Results, heads: list[Heading], kind: Kind) -> Panel:
+def _label(method: Method) -> str:
+    return method.label
+
+
+def score_panel(
+    results: Results, title: str, columns: Sequence[tuple[Heading, str, Kind]], label: Callable[[Method], str] = _label
+) -> Panel:
+    """Build the rows of all methods of the grid, the best of each column marked.
+
+    Args:
+        results: Where the cells are.
+        title: Of the panel.
+        columns: Heading, regime and kind of checkpoint of each.
+        label: Names a method's row.
+    """
     study = results.study
     rows = [
         Row(
-            study.methods[method].label,
-            tuple(
-                _number(results, head, Cell(head.suite, method, regime), kind)
-                for head in heads
-                for regime in study.grid.regimes
-            ),
+            label(study.methods[method]),
+            tuple(_number(results, head, Cell(head.suite, method, regime), kind) for head, regime, kind in columns),
         )
         for method in study.grid.methods
     ]
-    return Panel(PANELS[kind], mark_best(rows))
+    return Panel(title, mark_best(rows))
 
 
 def _published_panel(results: Results, heads: list[Heading]) -> list[Panel]:
@@ -164,25 +183,36 @@ def _note_marks(heads: list[Heading]) -> dict[str, str]:
     return {note: "abcdefghijklmnopqrstuvwxyz"[index] for index, note in enumerate(notes)}
 
 
-def _notes(results: Results, heads: list[Heading], marks: dict[str, str], panels: tuple[Panel, ...]) -> tuple[str, ...]:
-    numbers = [number for panel in panels for row in panel.rows for number in row.numbers]
+def score_notes(
+    results: Results, heads: list[Heading], trained: Sequence[Panel], others: Sequence[Panel] = ()
+) -> tuple[str, ...]:
+    """Say what the numbers of a sub-table are means of, and which are missing.
+
+    Args:
+        results: Where the cells are.
+        heads: Of its columns.
+        trained: Its panels of trained methods.
+        others: Its other panels of this study's numbers.
+    """
     notes = [_sampling_note(results, head) for head in heads if head.benchmark != AVERAGE]
     if any(head.benchmark == AVERAGE for head in heads):
         notes.append("Avg.: mean of the unrounded scores of a suite's benchmarks, each counting equally.")
     notes.append(_checkpoint_note(results, heads))
-    notes.append(_spread_note([n for panel in panels[1:] for row in panel.rows for n in row.numbers]))
+    notes.append(_spread_note(_numbers(trained)))
     notes.append(_steps_note(results, heads))
     notes.append("Bold: largest unrounded mean of a column among the trained methods; ties together.")
-    notes.extend(_gap_notes(numbers))
-    notes.extend(_published_notes(results, heads))
-    notes.extend(f"({mark}) {note}" for note, mark in marks.items())
+    notes.extend(_gap_notes(_numbers([*others, *trained])))
     return tuple(dict.fromkeys(note for note in notes if note))
+
+
+def _numbers(panels: Sequence[Panel]) -> list[Number]:
+    return [number for panel in panels for row in panel.rows for number in row.numbers]
 
 
 def _published_notes(results: Results, heads: list[Heading]) -> list[str]:
     tables = published.counterparts((head.suite, head.benchmark) for head in heads)
-    said = [f"Published: {table.place}, as printed there: {table.caption}." for table in tables]
-    return [*said, published.absence_note(results.study, dict.fromkeys(head.suite for head in heads))]
+    absence = published.absence_note(results.study, dict.fromkeys(head.suite for head in heads))
+    return [*map(published.source_note, tables), *([absence] if absence else [])]
 
 
 def _sampling_note(results: Results, head: Heading) -> str:
@@ -221,7 +251,8 @@ def _steps_note(results: Results, heads: list[Heading]) -> str:
         steps = [result.updates_per_rollout for cell in cells if (result := results.cell(cell))]
         shown = "/".join(f"{count:g}" for count in dict.fromkeys(steps) if count is not None)
         by_steps.setdefault(shown, []).append(study.methods[method].label)
-    parts = [f"{shown} ({', '.join(methods)})" for shown, methods in by_steps.items() if shown]
+    made = {shown: methods for shown, methods in by_steps.items() if shown}
+    parts = [f"{shown} ({', '.join(methods)})" for shown, methods in made.items()] if len(made) > 1 else list(made)
     regimes = "/".join(study.regimes[regime].label for regime in study.grid.regimes)
     return f"Optimizer steps a rollout, {regimes}: {'; '.join(parts)}." if parts else ""
 

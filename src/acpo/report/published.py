@@ -112,6 +112,11 @@ def counterparts(benchmarks: Iterable[tuple[str, str]]) -> list[PublishedTable]:
     return [table(name) for name in names]
 
 
+def source_note(theirs: PublishedTable) -> str:
+    """Say where the numbers of a published panel stand."""
+    return f"Published: {theirs.place}, as printed there: {theirs.caption}."
+
+
 def absence_note(study: Study, suites: Iterable[str]) -> str:
     """Say which suites the paper does not have; empty when it has all."""
     strange = [study.suites[name].label for name in suites if name not in SUITES]

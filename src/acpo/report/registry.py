@@ -1,8 +1,9 @@
-"""Which tables and figures exist: one module each in `tables/` and `figures/`, found by name.
+"""Which tables and figures exist: one module each in `tables/`, `ablations/` and `figures/`, found by name.
 
-A table module defines `build(results) -> Table`, written to `<module>.tex`, `.csv`, `.html`. A figure module
-defines `draw(results, suite, methods) -> Drawing`, written to `<module>_<suite>.pdf`, `.png` for every suite
-of the grid. Adding one is one file.
+A table module defines `build(results) -> Table`, written to `<module>.tex`, `.csv`, `.html`. Those in `tables/` show
+the grid and are made by `all`; each in `ablations/` shows the grid of its name in the study's `ablations`, and is made
+when asked for. A figure module defines `draw(results, suite, methods) -> Drawing`, written to `<module>_<suite>.pdf`,
+`.png` for every suite of the grid. Adding one is one file.
 """
 
 import pkgutil
@@ -12,7 +13,7 @@ from types import ModuleType
 from typing import Protocol, cast
 
 from acpo.config import ConfigError, nearest
-from acpo.report import figures, tables
+from acpo.report import ablations, figures, tables
 from acpo.report.sources import Results, check_methods
 from acpo.report.style import Drawing, look
 from acpo.report.table import Table
@@ -33,8 +34,13 @@ class FigureModule(Protocol):
 
 
 def table_names() -> list[str]:
-    """List the tables that can be made."""
+    """List the tables of the grid, which `all` makes."""
     return _names(tables)
+
+
+def ablation_names() -> list[str]:
+    """List the tables of ablations, which are made when asked for."""
+    return _names(ablations)
 
 
 def figure_names() -> list[str]:
@@ -43,13 +49,13 @@ def figure_names() -> list[str]:
 
 
 def make_table(name: str, results: Results) -> Table:
-    """Build a table.
+    """Build a table, of the grid or of an ablation.
 
     Raises:
-        ConfigError: no such table; names the nearest one.
+        ConfigError: no such table, or the study has no grid for it; names the nearest one.
         StoreError: a cell's result exists but cannot be read.
     """
-    return cast(TableModule, _load(tables, name, "table")).build(results)
+    return cast(TableModule, _load("table", name, tables, ablations)).build(results)
 
 
 def draw_figure(name: str, results: Results, methods: Sequence[str] | None = None) -> Iterator[Drawing]:
@@ -64,7 +70,7 @@ def draw_figure(name: str, results: Results, methods: Sequence[str] | None = Non
         ConfigError: no such figure or method; names the nearest one.
         StoreError: a log exists but cannot be read.
     """
-    module = cast(FigureModule, _load(figures, name, "figure"))
+    module = cast(FigureModule, _load("figure", name, figures))
     chosen = check_methods(results.study, methods) if methods else None
     for suite in results.study.grid.suites:
         with look():
@@ -76,8 +82,8 @@ def _names(package: ModuleType) -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(package.__path__))
 
 
-def _load(package: ModuleType, name: str, kind: str) -> ModuleType:
-    known = _names(package)
+def _load(kind: str, name: str, *packages: ModuleType) -> ModuleType:
+    known = {module: package for package in packages for module in _names(package)}
     if name not in known:
         raise ConfigError(f"unknown {kind} {name!r}; {nearest(name, known)}")
-    return import_module(f"{package.__name__}.{name}")
+    return import_module(f"{known[name].__name__}.{name}")

@@ -9,7 +9,7 @@ import pandas as pd
 from acpo.cells import Cell, cell_seeds
 from acpo.config import ConfigError, Study, nearest
 from acpo.probes.records import GradientReport, TokenProbe
-from acpo.results import CellResult
+from acpo.results import CellResult, RunRecord
 from acpo.stats.records import StatisticsResult
 from acpo.store import StoreError, read_json, read_table
 
@@ -62,6 +62,14 @@ class Results:
         """
         path = self.root / STATISTICS
         return read_json(path, StatisticsResult) if path.exists() else None
+
+    def records(self, cell: Cell) -> dict[int, RunRecord]:
+        """Read the records of a cell's finished seeds, by seed.
+
+        Raises:
+            StoreError: one is damaged.
+        """
+        return {seed: read_json(run / "run.json", RunRecord) for seed, run in self._finished(cell).items()}
 
     def metrics(self, cell: Cell) -> dict[int, pd.DataFrame]:
         """Read the per-update metrics of a cell's finished seeds, by seed."""
