@@ -9,7 +9,7 @@ from rich.table import Table
 
 from acpo.cells import Cell, CellNames, ablation_cells, grid_cells
 from acpo.cli import parser, run
-from acpo.config import ConfigError, Study, load_study
+from acpo.config import ConfigError, Study, load_study, nearest
 from acpo.estimate import COLUMNS, Cost, as_json, cell_cost, table_rows
 
 
@@ -32,10 +32,18 @@ def main() -> None:
 
 
 def named_cells(study: Study, given: Sequence[str]) -> list[Cell]:
-    """Return the cells named, and those of the ablations named, each once."""
+    """Return the cells named, and those of the ablations named, each once.
+
+    Raises:
+        ConfigError: a name is neither; names the nearest.
+    """
     names = CellNames(study)
-    parts = [ablation_cells(study, name) if name in study.ablations else [names.parse(name)] for name in given]
-    return list(dict.fromkeys(cell for part in parts for cell in part))
+    known = {name: [names.parse(name)] for name in names}
+    known |= {name: ablation_cells(study, name) for name in study.ablations}
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"unknown cell or ablation {name!r}; {nearest(name, known)}")
+    return list(dict.fromkeys(cell for name in given for cell in known[name]))
 
 
 def show(costs: list[Cost]) -> None:

@@ -27,16 +27,22 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 Zero = Annotated[float, Field(ge=0, le=0)]
 One = Annotated[float, Field(ge=1, le=1)]
 
+LISTED = 30
+"""How many known names a message lists."""
+
 
 class ConfigError(Exception):
     """The configuration is wrong; the message names the key, what was expected and what to do."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Phrase the nearest known word, or list them all: the tail of every 'unknown ...' message."""
+    """Phrase the nearest known word, or list some of them: the tail of every 'unknown ...' message."""
     known = sorted(known)
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+    if close:
+        return f"did you mean {close[0]!r}?"
+    more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
+    return f"known: {', '.join(known[:LISTED]) or 'none'}{more}"
 
 
 class Strict(BaseModel):

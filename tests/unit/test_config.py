@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from acpo.config import ConfigError, Study, digest, json_schema, load_study, parse_study
+from acpo.config import ConfigError, Study, digest, json_schema, load_study, nearest, parse_study
 from acpo.methods import check_methods, measured_parameters, method_objective
 from acpo.store import StoreError, write_table
 
@@ -205,6 +205,12 @@ class TestUnknownKeys:
     def test_lists_all_keys_where_none_is_near(self, values: Values) -> None:
         values["grid"]["zzz"] = 1
         assert refusal(values) == "config.yaml: grid: unknown key 'zzz'; known: methods, regimes, suites"
+
+
+def test_a_long_list_of_names_is_cut() -> None:
+    assert nearest("zzzz", [f"a{number:02}" for number in range(33)]).endswith(", a28, a29 and 3 more")
+    assert nearest("zzzz", ["a", "b"]) == "known: a, b"
+    assert nearest("zzzz", []) == "known: none"
 
 
 @pytest.mark.parametrize(

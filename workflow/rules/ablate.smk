@@ -9,17 +9,20 @@ ABLATION_NAMES = sorted(
     file.stem
     for file in (Path(workflow.basedir) / "src/acpo/report/ablations").glob("[a-z]*.py")
 )
-for name in STUDY.ablations:
-    if name not in ABLATION_NAMES:
+for ablation in STUDY.ablations:
+    if ablation not in ABLATION_NAMES:
         raise WorkflowError(
-            f"ablations: no table {name!r} in src/acpo/report/ablations; {nearest(name, ABLATION_NAMES)}"
+            f"ablations: no table {ablation!r} in src/acpo/report/ablations; {nearest(ablation, ABLATION_NAMES)}"
         )
 
 
 def table_results(wildcards) -> list[str]:
     """Return what a table is made from: the grid's cells; or its ablation's, and runs with measured parameters."""
-    if wildcards.table not in ABLATION_NAMES:
+    if wildcards.table in TABLE_NAMES:
         return GRID_CELLS
+    if wildcards.table not in ABLATION_NAMES:
+        known = nearest(wildcards.table, [*TABLE_NAMES, *ABLATION_NAMES])
+        raise WorkflowError(f"unknown table {wildcards.table!r}; {known}")
     try:
         cells = ablation_cells(STUDY, wildcards.table)
     except ConfigError as error:
