@@ -1,8 +1,9 @@
-"""Which tables and figures exist: one module each in `tables/` and `figures/`, found by name.
+"""Which tables and figures exist: one module each in `tables/`, `figures/` and `overviews/`, found by name.
 
 A table module defines `build(results) -> Table`, written to `<module>.tex`, `.csv`, `.html`. A figure module
 defines `draw(results, suite, methods) -> Drawing`, written to `<module>_<suite>.pdf`, `.png` for every suite
-of the grid. Adding one is one file.
+of the grid; an overview, a figure of the whole grid, `draw(results, methods) -> Drawing`, written to
+`<module>.pdf`, `.png`. Adding one is one file.
 """
 
 import pkgutil
@@ -12,7 +13,7 @@ from types import ModuleType
 from typing import Protocol, cast
 
 from acpo.config import ConfigError, nearest
-from acpo.report import figures, tables
+from acpo.report import figures, overviews, tables
 from acpo.report.sources import Results, check_methods
 from acpo.report.style import Drawing, look
 from acpo.report.table import Table
@@ -32,14 +33,21 @@ class FigureModule(Protocol):
         """Draw a suite; `methods` replaces the figure's own choice of methods."""
 
 
+class OverviewModule(Protocol):
+    """What a module in `overviews/` offers."""
+
+    def draw(self, results: Results, methods: Sequence[str] | None) -> Drawing:
+        """Draw the whole grid; `methods` replaces the figure's own choice of methods."""
+
+
 def table_names() -> list[str]:
     """List the tables that can be made."""
     return _names(tables)
 
 
 def figure_names() -> list[str]:
-    """List the figures that can be made."""
-    return _names(figures)
+    """List the figures that can be made, of suites and of the whole grid."""
+    return sorted([*_names(figures), *_names(overviews)])
 
 
 def make_table(name: str, results: Results) -> Table:
@@ -49,11 +57,11 @@ def make_table(name: str, results: Results) -> Table:
         ConfigError: no such table; names the nearest one.
         StoreError: a cell's result exists but cannot be read.
     """
-    return cast(TableModule, _load(tables, name, "table")).build(results)
+    return cast(TableModule, _load(tables, name, "table", table_names())).build(results)
 
 
 def draw_figure(name: str, results: Results, methods: Sequence[str] | None = None) -> Iterator[Drawing]:
-    """Draw a figure for every suite of the grid.
+    """Draw a figure for every suite of the grid, or once where it is an overview of the grid.
 
     Args:
         name: Which figure.
@@ -64,8 +72,14 @@ def draw_figure(name: str, results: Results, methods: Sequence[str] | None = Non
         ConfigError: no such figure or method; names the nearest one.
         StoreError: a log exists but cannot be read.
     """
-    module = cast(FigureModule, _load(figures, name, "figure"))
     chosen = check_methods(results.study, methods) if methods else None
+    if name in _names(overviews):
+        overview = cast(OverviewModule, import_module(f"{overviews.__name__}.{name}"))
+        with look():
+            drawing = overview.draw(results, chosen)
+        yield drawing
+        return
+    module = cast(FigureModule, _load(figures, name, "figure", figure_names()))
     for suite in results.study.grid.suites:
         with look():
             drawing = module.draw(results, suite, chosen)
@@ -76,8 +90,7 @@ def _names(package: ModuleType) -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(package.__path__))
 
 
-def _load(package: ModuleType, name: str, kind: str) -> ModuleType:
-    known = _names(package)
+def _load(package: ModuleType, name: str, kind: str, known: list[str]) -> ModuleType:
     if name not in known:
         raise ConfigError(f"unknown {kind} {name!r}; {nearest(name, known)}")
     return import_module(f"{package.__name__}.{name}")
