@@ -73,13 +73,18 @@ def render(table: Table) -> str:
     ]
     for index, block in enumerate(table.blocks):
         if len(table.blocks) > 1:
-            lines.append(rf"\textit{{({chr(97 + index)}) {escape(block.title)}}}\par\smallskip")
+            lines.append(rf"\textit{{({mark(index, table)}) {escape(block.title)}}}\par\smallskip")
         lines += [render_tabular(block), r"\par\smallskip", render_notes(block)]
         if index + 1 < len(table.blocks):
             lines.append(r"\par\medskip\centering")
     if not table.blocks:
         lines.append(escape(table.caption))
     return "\n".join([*lines, r"\end{minipage}", ""])
+
+
+def mark(index: int, table: Table) -> str:
+    """Return how a sub-table of a table is called: a letter, or a number where there are too many."""
+    return chr(97 + index) if len(table.blocks) <= 26 else str(index + 1)
 
 
 def render_tabular(block: Block) -> str:

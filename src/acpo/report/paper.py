@@ -10,8 +10,7 @@ from pathlib import Path
 from acpo.cells import grid_cells
 from acpo.config import digest
 from acpo.report import details, registry
-from acpo.report.latex import breakable, escape, render_notes, render_tabular
-from acpo.report.macros import named_numbers
+from acpo.report.latex import breakable, escape, mark, render_notes, render_tabular
 from acpo.report.sources import Results
 from acpo.report.style import Drawing
 from acpo.report.table import Block, Table
@@ -21,10 +20,10 @@ WIDEST_UPRIGHT = 10
 """Columns of numbers; a wider sub-table lies on its side."""
 PARTS = {
     "Audit of the paper": {
-        "audit/published.tex": "The paper's published numbers, recomputed.",
-        "audit/ledger.tex": "The paper's claims, judged on the results at hand.",
+        "audit/published.tex": "The paper's published numbers, recomputed",
+        "audit/ledger.tex": "The paper's claims, judged on the results at hand",
     },
-    "Theory": {"theory/statements.tex": "The paper's derivations, recomputed."},
+    "Theory": {"theory/statements.tex": "The paper's derivations, recomputed"},
 }
 """What other parts of the workflow make: sections of files, each included where it exists."""
 
@@ -42,7 +41,7 @@ PREAMBLE = r"""\documentclass[a4paper,10pt]{article}
 \newcommand{\fit}[1]{\sbox{\fitbox}{#1}%
   \ifdim\wd\fitbox>\linewidth\sbox{\fitbox}{\resizebox{\linewidth}{!}{\usebox{\fitbox}}}\fi
   \ifdim\dimexpr\ht\fitbox+\dp\fitbox\relax>.68\textheight
-    \sbox{\fitbox}{\resizebox{!}{.68\textheight}{\usebox{\fitbox}}}\fi
+    \sbox{\fitbox}{\resizebox*{!}{.68\textheight}{\usebox{\fitbox}}}\fi
   \usebox{\fitbox}}
 """
 
@@ -58,6 +57,7 @@ def render_paper(results: Results) -> str:
     """
     study = results.study
     suites = ", ".join(study.suites[name].label for name in study.grid.suites)
+    tables = [registry.make_table(name, results) for name in registry.table_names()]
     lines = [
         "% Made by scripts/write_paper.py; changes here are lost.",
         PREAMBLE + rf"\title{{Methods of reinforcement learning with verifiable rewards on {escape(suites)}}}",
@@ -66,7 +66,8 @@ def render_paper(results: Results) -> str:
         r"\maketitle",
         *_abstract(results),
         r"\tableofcontents",
-        *(line for name in registry.table_names() for line in _table(registry.make_table(name, results))),
+        *_absent([table for table in tables if not table.blocks]),
+        *(line for table in tables if table.blocks for line in _table(table)),
         r"\clearpage\section{Figures}",
         *(line for name in registry.figure_names() for line in _drawings(results, name)),
         *(line for title, files in PARTS.items() for line in _part(results.root, title, files)),
@@ -84,36 +85,37 @@ def _abstract(results: Results) -> Iterator[str]:
     regimes = ", ".join(study.regimes[name].label for name in study.grid.regimes)
     yield r"\begin{abstract}\noindent"
     yield escape(
-        f"{methods}, each {regimes}, with {len(study.seeds)} training seeds a cell. {made} of {len(cells)} cells of the "
-        f"grid have a result. Configuration {digest(study)}. Every number is read from the results of this study, as "
-        "measured; numbers of the paper under study stand beside them and are called published."
+        f"{methods}, each {regimes}, with {len(study.seeds)} training seeds a cell. {made} of {len(cells)} cells of "
+        f"the grid have a result. Configuration {digest(study)}. Every number is read from the results of this study, "
+        "as measured; numbers of the paper under study stand beside them and are called published."
     )
     yield r"\end{abstract}"
 
 
+def _absent(tables: list[Table]) -> Iterator[str]:
+    if tables:
+        yield r"\section*{Not in this study}"
+        yield r"\par ".join(escape(f"{table.title}: {table.caption}.") for table in tables)
+
+
 def _table(table: Table) -> Iterator[str]:
-    yield rf"\clearpage\section{{{escape(f'{table.title}: {table.caption}')}}}"
+    yield r"\clearpage"
     for index, block in enumerate(table.blocks):
-        letter = f" ({chr(97 + index)})" if 1 < len(table.blocks) <= 26 else ""
+        wide = block.width > WIDEST_UPRIGHT
+        letter = f" ({mark(index, table)})" if len(table.blocks) > 1 else ""
+        heading = rf"\section{{{escape(f'{table.title}: {table.caption}')}}}" if index == 0 else ""
+        yield (r"\begin{landscape}" if wide else "") + heading
         yield from _block(f"{table.title}{letter}. {block.title}", block)
-    named = named_numbers(table)
-    if named:
-        example = next(iter(named))
-        yield (
-            rf"\noindent Unrounded, with the file that each number comes from: \texttt{{results/tables/{escape(table.name)}"
-            r".csv}. "
-            rf"In LaTeX: \texttt{{results/tables/numbers.tex}}, such as \texttt{{\textbackslash acponum\{{"
-            rf"{breakable(example)}\}}}}. "
-        )
+        if wide:
+            yield r"\end{landscape}"
 
 
 def _block(title: str, block: Block) -> Iterator[str]:
-    wide = block.width > WIDEST_UPRIGHT
-    yield (r"\begin{landscape}" if wide else "") + r"\begin{table}[!htbp]"
+    yield r"\begin{table}[!htbp]"
     yield rf"\caption{{{escape(title)}}}"
     yield rf"\centering\small\fit{{{render_tabular(block)}}}\par\smallskip"
     yield render_notes(block)
-    yield r"\end{table}" + (r"\end{landscape}" if wide else "")
+    yield r"\end{table}"
 
 
 def _drawings(results: Results, name: str) -> Iterator[str]:
@@ -132,22 +134,24 @@ def _figure(root: Path, file: str, drawing: Drawing) -> Iterator[str]:
 
 
 def _part(root: Path, title: str, files: dict[str, str]) -> Iterator[str]:
-    yield rf"\clearpage\section{{{title}}}"
+    yield rf"\begin{{landscape}}\section{{{title}}}"
     for file, what in files.items():
         if (root / file).exists():
-            yield rf"\begin{{landscape}}\noindent {what}\input{{{file}}}\end{{landscape}}"
+            yield rf"\subsection*{{{what}}}\input{{{file}}}"
         else:
             target = file.split("/")[0]
-            yield breakable(f"Not made: {what} snakemake --cores 2 {target} makes results/{file}.") + r"\par"
+            yield breakable(f"Not made: {what}. snakemake --cores 2 {target} makes results/{file}.") + r"\par"
+    yield r"\end{landscape}"
 
 
 def _provenance(results: Results) -> Iterator[str]:
     study = results.study
     yield r"\clearpage\section{Provenance}"
     yield breakable(
-        f"Configuration {digest(study)}: results/config/{digest(study)}.json. Root seed {study.root_seed}, training seeds "
-        f"{', '.join(map(str, study.seeds))}. Hashes of every input are in results/<cell>.json, the origin of each "
-        "number in the tables' CSV files and in comments of their LaTeX files."
+        f"Configuration {digest(study)}: results/config/{digest(study)}.json. Root seed {study.root_seed}, training "
+        f"seeds {', '.join(map(str, study.seeds))}. Hashes of every input are in results/<cell>.json. Each "
+        "number of the tables is in results/tables/*.csv, unrounded, with the file that it comes from, and in "
+        "results/tables/numbers.tex, as a LaTeX macro with the name of its cell."
     )
     origins = details.origin_rows(results)
     rows = [(o.cell, o.configuration_hash, o.code_hash, o.commit, o.device) for o in origins]

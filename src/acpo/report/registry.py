@@ -7,6 +7,7 @@ of the grid; an overview, a figure of the whole grid, `draw(results, methods) ->
 """
 
 import pkgutil
+import re
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from types import ModuleType
@@ -47,7 +48,7 @@ def table_names() -> list[str]:
 
 def figure_names() -> list[str]:
     """List the figures that can be made, of suites and of the whole grid."""
-    return sorted([*_names(figures), *_names(overviews)])
+    return sorted([*_names(figures), *_names(overviews)], key=_numbered)
 
 
 def make_table(name: str, results: Results) -> Table:
@@ -87,7 +88,12 @@ def draw_figure(name: str, results: Results, methods: Sequence[str] | None = Non
 
 
 def _names(package: ModuleType) -> list[str]:
-    return sorted(module.name for module in pkgutil.iter_modules(package.__path__))
+    return sorted((module.name for module in pkgutil.iter_modules(package.__path__)), key=_numbered)
+
+
+def _numbered(name: str) -> list[tuple[bool, int, str]]:
+    """Order by the numbers in names: table2 before table10."""
+    return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", name)]
 
 
 def _load(package: ModuleType, name: str, kind: str, known: list[str]) -> ModuleType:

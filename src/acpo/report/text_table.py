@@ -36,7 +36,7 @@ def render_latex(table: TextTable) -> str:
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(breakable(cell) for cell in cells) + r" \\"
+    return " & ".join(breakable(cell) for cell in cells) + r" \\\addlinespace[2pt]"
 
 
 def render_html(table: TextTable) -> str:
