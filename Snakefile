@@ -19,6 +19,10 @@ include: "workflow/rules/report.smk"
 include: "workflow/rules/estimate.smk"
 include: "workflow/rules/theory.smk"
 include: "workflow/rules/audit.smk"
+include: "workflow/rules/paper.smk"
+
+
+report: "workflow/report/workflow.rst"
 
 
 localrules:
@@ -30,5 +34,7 @@ rule all:
     input:
         GRID_CELLS,
         TABLES,
+        MACROS,
         FIGURES,
         "results/report.html",
+        PAPER,

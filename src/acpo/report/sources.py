@@ -133,3 +133,12 @@ def check_methods(study: Study, methods: Sequence[str]) -> list[str]:
         if method not in study.methods:
             raise ConfigError(f"unknown method {method!r}; {nearest(method, study.methods)}")
     return list(methods)
+
+
+def extreme_regimes(study: Study) -> tuple[str, str] | None:
+    """Return the grid's regimes with the fewest and with the most updates a rollout, or None where no two differ."""
+    suite = study.grid.suites[0]
+    degrees = {name: study.regime(suite, name).updates_per_rollout for name in study.grid.regimes}
+    if len(set(degrees.values())) < 2:
+        return None
+    return min(degrees, key=degrees.__getitem__), max(degrees, key=degrees.__getitem__)

@@ -112,8 +112,9 @@ def _published_block(suite: str) -> Block:
 
 def _notes(results: Results, suite: str, found: dict[tuple[str, str], RegimeTime]) -> tuple[str, ...]:
     timed = [found[suite, regime] for regime in results.study.grid.regimes if (suite, regime) in found]
+    absence = [note] if (note := published.absence_note(results.study, [suite])) else []
     if not timed:
-        return (f"Not measured yet: snakemake --cores 1 results/{FILE}",)
+        return (f"Not measured yet: snakemake --cores 1 results/{FILE}", *absence)
     rounds = len(next(iter(timed[0].methods.values())).seconds)
     sizes = "; ".join(f"{each.regime} {each.tokens} tokens in {each.updates} updates" for each in timed)
     return (
@@ -122,5 +123,5 @@ def _notes(results: Results, suite: str, found: dict[tuple[str, str], RegimeTime
         "All methods in turns on the same mini-batches of one rollout, from the same base model, in one process.",
         "Rel.: median over DAPO's, minus 1, the same for seconds and milliseconds a token, as all methods see the same "
         "tokens. A dash: the reference, or not timed.",
-        *filter(None, [published.absence_note(results.study, [suite])]),
+        *absence,
     )
