@@ -14,10 +14,15 @@ include: "workflow/rules/train.smk"
 include: "workflow/rules/evaluate.smk"
 include: "workflow/rules/probe.smk"
 include: "workflow/rules/analyse.smk"
+include: "workflow/rules/ablate.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/estimate.smk"
 include: "workflow/rules/theory.smk"
 include: "workflow/rules/audit.smk"
+include: "workflow/rules/paper.smk"
+
+
+report: "workflow/report/workflow.rst"
 
 
 localrules:
@@ -29,5 +34,7 @@ rule all:
     input:
         GRID_CELLS,
         TABLES,
+        MACROS,
         FIGURES,
         "results/report.html",
+        PAPER,

@@ -1,27 +1,27 @@
-"""Estimate GPU-hours and disk before they are spent: of some cells, or of the whole grid."""
+"""Estimate GPU-hours and disk before they are spent: of some cells, of an ablation, or of the whole grid."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from acpo.cells import CellNames, grid_cells
+from acpo.cells import Cell, CellNames, ablation_cells, grid_cells
 from acpo.cli import parser, run
-from acpo.config import ConfigError, load_study
+from acpo.config import ConfigError, Study, load_study, nearest
 from acpo.estimate import COLUMNS, Cost, as_json, cell_cost, table_rows
 
 
 def main() -> None:
     """Read arguments, estimate, print."""
     arguments = parser(__doc__)
-    arguments.add_argument("cells", nargs="*", help="for example orz_acpo_offp; none: the grid")
+    arguments.add_argument("cells", nargs="*", help="for example orz_acpo_offp or table5; none: the grid")
     arguments.add_argument("--results", type=Path, default=Path("results"), help="where the workflow writes")
     arguments.add_argument("--json", action="store_true", help="for programs")
     given = arguments.parse_args()
     study = load_study(given.config)
-    names = CellNames(study)
-    cells = [names.parse(name) for name in given.cells] or [cell for cell in grid_cells(study) if not cell.is_base]
+    cells = named_cells(study, given.cells) or [cell for cell in grid_cells(study) if not cell.is_base]
     if any(cell.is_base for cell in cells):
         raise ConfigError("a base cell is not trained: name cells with a method and a regime")
     costs = [cell_cost(study, cell, given.results) for cell in cells]
@@ -29,6 +29,21 @@ def main() -> None:
         print(json.dumps(as_json(costs), indent=1))
     else:
         show(costs)
+
+
+def named_cells(study: Study, given: Sequence[str]) -> list[Cell]:
+    """Return the cells named, and those of the ablations named, each once.
+
+    Raises:
+        ConfigError: a name is neither; names the nearest.
+    """
+    names = CellNames(study)
+    known = {name: [names.parse(name)] for name in names}
+    known |= {name: ablation_cells(study, name) for name in study.ablations}
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"unknown cell or ablation {name!r}; {nearest(name, known)}")
+    return list(dict.fromkeys(cell for name in given for cell in known[name]))
 
 
 def show(costs: list[Cost]) -> None:

@@ -13,7 +13,8 @@ def main() -> None:
     """Read arguments, build, write the three forms."""
     arguments = parser(__doc__)
     arguments.add_argument("--results", type=Path, required=True, help="directory of the cell results")
-    arguments.add_argument("--table", required=True, help=", ".join(registry.table_names()))
+    known = [*registry.table_names(), *registry.ablation_names()]
+    arguments.add_argument("--table", required=True, help=", ".join(known))
     arguments.add_argument("--output-dir", type=Path, required=True, help="gets <table>.tex, .csv, .html")
     given = arguments.parse_args()
     table = registry.make_table(given.table, Results(load_study(given.config), given.results))

@@ -68,6 +68,15 @@ def grid_cells(study: Study) -> list[Cell]:
     return [Cell(suite, BASE, None) for suite in grid.suites] + trained
 
 
+def ablation_cells(study: Study, name: str) -> list[Cell]:
+    """List the cells of an ablation: its grid's combinations, without base cells, which its table does not show.
+
+    Raises:
+        ConfigError: no such ablation; names the nearest.
+    """
+    return [cell for cell in grid_cells(study.ablated(name)) if not cell.is_base]
+
+
 def cell_seeds(study: Study, cell: Cell) -> list[int]:
     """Return the training seeds of a cell. The base model is made once, as seed 0."""
     return [0] if cell.is_base else list(study.seeds)

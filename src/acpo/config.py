@@ -27,16 +27,22 @@ Share = Annotated[float, Field(gt=0, lt=1)]
 Zero = Annotated[float, Field(ge=0, le=0)]
 One = Annotated[float, Field(ge=1, le=1)]
 
+LISTED = 30
+"""How many known names a message lists."""
+
 
 class ConfigError(Exception):
     """The configuration is wrong; the message names the key, what was expected and what to do."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Phrase the nearest known word, or list them all: the tail of every 'unknown ...' message."""
+    """Phrase the nearest known word, or list some of them: the tail of every 'unknown ...' message."""
     known = sorted(known)
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}"
+    if close:
+        return f"did you mean {close[0]!r}?"
+    more = f" and {len(known) - LISTED} more" if len(known) > LISTED else ""
+    return f"known: {', '.join(known[:LISTED]) or 'none'}{more}"
 
 
 class Strict(BaseModel):
@@ -291,7 +297,7 @@ class Probes(Strict):
 
 
 class Grid(Strict):
-    """What `all` makes: every combination of these."""
+    """Cells to make: every combination of these."""
 
     suites: list[Name]
     methods: list[Name]
@@ -323,11 +329,15 @@ class Statistics(Strict):
 
 
 class Study(Strict):
-    """Everything a study is: definitions as maps, what to run as lists."""
+    """Everything a study is: definitions as maps, what to run as lists.
+
+    `grid` is what `all` makes. `ablations` are grids beside it, by the name of the table that each is for.
+    """
 
     root_seed: NonNegativeInt
     seeds: list[NonNegativeInt]
     grid: Grid
+    ablations: dict[Name, Grid] = {}
     regimes: dict[Name, Regime]
     models: dict[Name, Annotated[BuiltModel | HubModel, Field(discriminator="source")]]
     methods: dict[Name, Method]
@@ -352,9 +362,6 @@ class Study(Strict):
 
     @model_validator(mode="after")
     def _references_exist(self) -> "Study":
-        for kind in ("suites", "methods", "regimes"):
-            for name in getattr(self.grid, kind):
-                _require(name, getattr(self, kind), f"grid.{kind}")
         for key, suite in self.suites.items():
             _require(suite.model, self.models, f"suites.{key}.model")
             for regime in suite.regimes:
@@ -375,19 +382,42 @@ class Study(Strict):
             _require(name, self.methods, "probes")
         if "base" in self.methods:
             raise ValueError("methods: 'base' is the untrained cell's name and cannot be a method")
-        for kind, chosen in (("seeds", self.seeds), *((f"grid.{key}", value) for key, value in self.grid)):
-            if not chosen or len(set(chosen)) != len(chosen):
-                raise ValueError(f"{kind}: give at least one, each once")
+        return self
+
+    @model_validator(mode="after")
+    def _lists_name_what_exists(self) -> "Study":
+        grids = {"grid": self.grid, **{f"ablations.{name}": grid for name, grid in self.ablations.items()}}
+        lists = {f"{place}.{kind}": (kind, chosen) for place, grid in grids.items() for kind, chosen in grid}
+        for place, (kind, chosen) in lists.items():
+            for name in chosen:
+                _require(name, getattr(self, kind), place)
+            _require_each_once(chosen, place)
+        _require_each_once(self.seeds, "seeds")
         return self
 
     def regime(self, suite: str, regime: str) -> Regime:
         """Return a suite's batch sizes in a regime: its own where it has them, else the common ones."""
         return self.suites[suite].regimes.get(regime, self.regimes[regime])
 
+    def ablated(self, name: str) -> "Study":
+        """Return this study with the grid of one of its ablations in the place of its own.
+
+        Raises:
+            ConfigError: no such ablation; names the nearest.
+        """
+        if name not in self.ablations:
+            raise ConfigError(f"ablations: no grid {name!r}; {nearest(name, self.ablations)}")
+        return self.model_copy(update={"grid": self.ablations[name]})
+
 
 def _require(name: str, known: Mapping[str, Any], where: str) -> None:
     if name not in known:
         raise ValueError(f"{where}: unknown name {name!r}; {nearest(name, known)}")
+
+
+def _require_each_once(chosen: Sequence[Any], where: str) -> None:
+    if not chosen or len(set(chosen)) != len(chosen):
+        raise ValueError(f"{where}: give at least one, each once")
 
 
 def parse_study(values: Mapping[str, Any], origin: str = "the configuration") -> Study:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from acpo.cells import Cell, CellNames, all_cells, cell_seeds, grid_cells, resolve, resolve_evaluation
+from acpo.cells import Cell, CellNames, ablation_cells, all_cells, cell_seeds, grid_cells, resolve, resolve_evaluation
 from acpo.config import ConfigError, Study, digest, parse_study
 
 Values = dict[str, Any]
@@ -72,6 +72,14 @@ class TestGrid:
         assert [str(cell) for cell in grid_cells(study)] == ["mini_base", "mini_dapo_nonp"]
         assert CellNames(study).parse("orz_acpo_offp").suite == "orz"
 
+    def test_cells_of_an_ablation(self, values: Values) -> None:
+        values["ablations"]["table6"] = {"suites": ["mini", "orz"], "methods": ["dapo", "acpo"], "regimes": ["offp"]}
+        study = parse_study(values)
+        found = [str(cell) for cell in ablation_cells(study, "table6")]
+        assert found == ["mini_dapo_offp", "mini_acpo_offp", "orz_dapo_offp", "orz_acpo_offp"]
+        assert set(found) < set(CellNames(study))
+        assert "orz_acpo_offp" not in {str(cell) for cell in grid_cells(study)}
+
     def test_the_base_model_is_made_once(self, shipped: Study) -> None:
         assert cell_seeds(shipped, BASE) == [0]
         assert cell_seeds(shipped, ACPO) == [0, 1, 2]
@@ -97,6 +105,7 @@ NOTHING = [
     set_in("methods", "acpo", "label", value="Other"),
     set_in("methods", "dapo", "parameters", "clip_low", value=0.1),
     set_in("grid", "methods", value=["dapo"]),
+    set_in("ablations", value={}),
     set_in("seeds", value=[7]),
     set_in("suites", "orz", "training", "learning_rate", value=0.5),
     set_in(*MINI, "regimes", "nonp", "mini_batch_size", value=16),

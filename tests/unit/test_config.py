@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from acpo.config import ConfigError, Study, digest, json_schema, load_study, parse_study
+from acpo.config import ConfigError, Study, digest, json_schema, load_study, nearest, parse_study
 from acpo.methods import check_methods, measured_parameters, method_objective
 from acpo.store import StoreError, write_table
 
@@ -136,10 +136,41 @@ class TestPaperValues:
             "orz": "Qwen/Qwen2.5-7B",
         }
 
+    def test_table_5_settings(self, shipped: Study) -> None:
+        """Every pair of the paper in its order; the default settings are ACPO itself."""
+        methods = shipped.ablations["table5"].methods
+        acpo = shipped.methods["acpo"].parameters
+        pairs = [(shipped.methods[m].parameters["alpha"], shipped.methods[m].parameters["clip_base"]) for m in methods]
+        assert pairs == [(alpha, base) for alpha in (2.0, 3.0, 4.0) for base in (0.0, 0.1, 0.2, 0.3)]
+        assert methods[pairs.index((3.0, 0.2))] == "acpo"
+        for method in methods:
+            assert shipped.methods[method].objective == "acpo"
+            changed = {key for key, value in shipped.methods[method].parameters.items() if value != acpo[key]}
+            assert changed <= {"alpha", "clip_base"}
+
+    @pytest.mark.parametrize("table", ["table7", "table8"])
+    def test_tables_7_and_8_bins(self, shipped: Study, table: str) -> None:
+        methods = shipped.ablations[table].methods
+        assert [shipped.methods[method].parameters["bins"] for method in methods] == [4, 5, 6]
+
+    def test_table_6_methods(self, shipped: Study) -> None:
+        assert shipped.ablations["table6"].methods == ["dapo", "dapo_clip_max", "grpo_clip_avg", "acpo"]
+
+    def test_every_ablation_is_in_both_regimes(self, shipped: Study) -> None:
+        assert {tuple(grid.regimes) for grid in shipped.ablations.values()} == {("nonp", "offp")}
+
     def test_table_6_widths_come_from_acpo_runs(self, shipped: Study) -> None:
         average, largest = shipped.methods["grpo_clip_avg"].measured, shipped.methods["dapo_clip_max"].measured
         assert average["clip"].model_dump() == {"method": "acpo", "statistic": "clip_width_mean"}
         assert largest["clip_high"].model_dump() == {"method": "acpo", "statistic": "clip_width_max"}
+
+
+def test_a_study_with_the_grid_of_an_ablation(shipped: Study) -> None:
+    ablated = shipped.ablated("table6")
+    assert ablated.grid == shipped.ablations["table6"]
+    assert ablated.model_copy(update={"grid": shipped.grid}) == shipped
+    with pytest.raises(ConfigError, match=r"ablations: no grid 'tabel6'; did you mean 'table6'\?"):
+        shipped.ablated("tabel6")
 
 
 class TestUnknownKeys:
@@ -148,6 +179,7 @@ class TestUnknownKeys:
         [
             ("", "seed", "seeds"),
             ("grid", "suite", "suites"),
+            ("ablations.table6", "method", "methods"),
             ("regimes.nonp", "mini_batch", "mini_batch_size"),
             ("methods.acpo", "parameter", "parameters"),
             ("methods.grpo_clip_avg.measured.clip", "statistics", "statistic"),
@@ -173,6 +205,12 @@ class TestUnknownKeys:
     def test_lists_all_keys_where_none_is_near(self, values: Values) -> None:
         values["grid"]["zzz"] = 1
         assert refusal(values) == "config.yaml: grid: unknown key 'zzz'; known: methods, regimes, suites"
+
+
+def test_a_long_list_of_names_is_cut() -> None:
+    assert nearest("zzzz", [f"a{number:02}" for number in range(33)]).endswith(", a28, a29 and 3 more")
+    assert nearest("zzzz", ["a", "b"]) == "known: a, b"
+    assert nearest("zzzz", []) == "known: none"
 
 
 @pytest.mark.parametrize(
@@ -211,6 +249,16 @@ class TestUnknownKeys:
             100,
             "suites.mini.training.prompts: 100 are less than one rollout of regime 'offp' (128): give more",
         ),
+        (
+            "ablations.table6.methods",
+            ["dapo", "dapo_clipmax"],
+            "ablations.table6.methods: unknown name 'dapo_clipmax'; did you mean 'dapo_clip_max'?",
+        ),
+        ("ablations.table7.suites", ["mine"], "ablations.table7.suites: unknown name 'mine'; did you mean 'mini'?"),
+        ("ablations.table8.regimes", ["off"], "ablations.table8.regimes: unknown name 'off'; did you mean 'offp'?"),
+        ("ablations.table5.methods", [], "ablations.table5.methods: give at least one, each once"),
+        ("ablations.table5.methods", ["acpo", "acpo"], "ablations.table5.methods: give at least one, each once"),
+        ("ablations.table6.suites", [], "ablations.table6.suites: give at least one, each once"),
         ("seeds", [0, 1, 0], "seeds: give at least one, each once"),
         ("grid.methods", ["dapo", "acpo", "dapo"], "grid.methods: give at least one, each once"),
         ("grid.suites", [], "grid.suites: give at least one, each once"),

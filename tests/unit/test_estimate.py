@@ -112,6 +112,12 @@ def test_the_script_says_json_and_refuses_base_cells(tmp_path: Path) -> None:
     shown = script("estimate_cost", "--results", tmp_path)
     assert "mini_acpo_offp" in shown.stdout
     assert "declared" in shown.stdout
+    ablation = script("estimate_cost", "--results", tmp_path, "--json", "table6", "mini_acpo_offp", "table8")
+    names = [cell["name"] for cell in json.loads(ablation.stdout)["cells"]]
+    methods = ("dapo", "dapo_clip_max", "grpo_clip_avg", "acpo", "acpo_bins4", "acpo_bins6")
+    assert names == [f"mini_{method}_{regime}" for method in methods for regime in ("nonp", "offp")]
+    wrong = script("estimate_cost", "tabel6")
+    assert "unknown cell or ablation 'tabel6'; did you mean 'table6'?" in wrong.stderr
     refused = script("estimate_cost", "orz_base")
     assert refused.returncode == 1
     assert "base cell is not trained" in refused.stderr

@@ -2,15 +2,18 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
+import zipfile
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
 
+from acpo.report.table import percent
 from acpo.results import CellResult, RunRecord
 from acpo.stats.records import CHECKPOINTS_ONLY, StatisticsResult
 from acpo.store import read_json
@@ -45,7 +48,7 @@ def timeless(value: object) -> object:
 def results_of(directory: Path) -> dict[str, object]:
     """Collect everything that must be equal in two runs of one study: bytes of stores and models, content of JSON."""
     results = directory / "results"
-    timed = ("timings.parquet", "table9.tex", "table9.csv")
+    timed = ("timings.parquet", "table9.tex", "table9.csv", "numbers.tex", "paper.tex")
     content: dict[str, object] = {}
     for path in sorted(results.rglob("*")):
         name = str(path.relative_to(results))
@@ -112,6 +115,37 @@ def test_run_leaves_event_files_and_a_transformers_checkpoint(finished: Path) ->
 def test_finished_study_has_nothing_to_do(finished: Path) -> None:
     done = run_study(finished, "--dry-run")
     assert "Nothing to be done" in done.stdout + done.stderr
+
+
+def test_tables_figures_and_paper_are_made(finished: Path) -> None:
+    results = finished / "results"
+    cell = read_json(results / "mini_acpo_offp.json", CellResult).benchmarks["countdown_mini"]
+    last = percent(cell.checkpoints["last"].avg_at_k)
+    macros = (results / "tables/numbers.tex").read_text()
+    assert rf"\acponum@define{{table1/mini_acpo_offp/countdown_mini/last}}{{{last}}}" in macros
+    comparisons = read_json(results / "statistics/statistics.json", StatisticsResult).comparisons
+    p = next(c for c in comparisons if (c.regime, c.baseline, c.checkpoint) == ("offp", "dapo", "last")).paper[0].p
+    table10 = pd.read_csv(results / "tables/table10.csv").set_index(["cell", "item", "checkpoint"])["value"]
+    assert table10["mini_acpo_offp", "countdown_mini/dapo/welch_p_seed0", "last"].tolist() == [p, p]
+    for figure in ("figure1", "figure3"):
+        assert (results / f"figures/{figure}.png").read_bytes().startswith(b"\x89PNG")
+    assert last in (results / "paper.tex").read_text()
+    assert "Not drawn" not in (results / "paper.tex").read_text()
+    assert (results / "paper.pdf").exists() == (shutil.which("pdflatex") is not None)
+
+
+def test_snakemakes_own_report_has_captions_and_categories(finished: Path, tmp_path: Path) -> None:
+    done = run_study(finished, "--report", str(tmp_path / "report.zip"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    with zipfile.ZipFile(tmp_path / "report.zip") as report:
+        text = "".join(
+            report.read(name).decode("utf-8", "replace") for name in report.namelist() if "report.html" in name
+        )
+        data = {Path(name).name for name in report.namelist()}
+    for category in ("Tables", "Figures", "Report"):
+        assert f'"{category}"' in text
+    assert "with this study's numbers" in text.replace("&#x27;", "'").replace("’", "'")
+    assert {"table1.html", "table10.html", "figure1.png", "learning_curves_mini.png"} <= data
 
 
 def test_statistics_and_export(finished: Path, tmp_path: Path) -> None:

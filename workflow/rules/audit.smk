@@ -29,7 +29,11 @@ def evidence_identity(wildcards) -> str:
 TOGETHER = {
     "probes": [*TOKEN_PROBES, *GRADIENT_PROBES],
     "theory": rules.theory.input,
-    "all": [*GRID_CELLS, *DRAWN_TOKEN_PROBES, *GRADIENT_PROBES, *TIMING],
+    "ablations": rules.ablations.input,
+    **dict.fromkeys(
+        ("all", "results/paper.tex", "results/paper.pdf"),
+        [*GRID_CELLS, *DRAWN_TOKEN_PROBES, *GRADIENT_PROBES, *TIMING],
+    ),
 }
 
 
@@ -48,8 +52,17 @@ rule audit_claims:
     input:
         asked_together,
     output:
-        multiext("results/audit/published", ".json", ".tex", ".html"),
-        multiext("results/audit/ledger", ".json", ".tex", ".html"),
+        multiext("results/audit/published", ".json", ".tex"),
+        multiext("results/audit/ledger", ".json", ".tex"),
+        [
+            report(
+                f"results/audit/{name}.html",
+                caption=f"{CAPTIONS}/audit.rst",
+                category="Audit",
+                labels={"audit": name},
+            )
+            for name in ("published", "ledger")
+        ],
     log:
         "results/logs/audit.log",
     benchmark:

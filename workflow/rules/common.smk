@@ -10,12 +10,13 @@ from acpo.cells import (
     BASE,
     Cell,
     CellNames,
+    ablation_cells,
     cell_seeds,
     grid_cells,
     resolve,
     resolve_evaluation,
 )
-from acpo.config import ConfigError, digest, parse_study
+from acpo.config import ConfigError, digest, nearest, parse_study
 from acpo.provenance import (
     code_hash,
     dataset_modules,
@@ -80,6 +81,14 @@ onstart:
             check_batches(STUDY, suite)
     except ConfigError as error:
         raise WorkflowError(str(error)) from error
+    if not HAS_LATEX:
+        if PAPER_PDF in workflow.dag_settings.targets:
+            raise WorkflowError(
+                f"{PAPER_PDF} needs pdflatex: apt-get install {PACKAGES}"
+            )
+        print(
+            f"no pdflatex: {PAPER_PDF} is left out, its LaTeX is not; apt-get install {PACKAGES} gives it"
+        )
     write_json(Path(STUDY_FILE), STUDY)
 
 

@@ -5,13 +5,19 @@ from acpo.timing import REFERENCE
 
 localrules:
     make_table,
+    write_macros,
     plot_figure,
+    plot_overview,
     make_report,
 
 
 REPORT = Path(workflow.basedir) / "src/acpo/report"
+CAPTIONS = "../report"
 TABLE_NAMES = sorted(file.stem for file in (REPORT / "tables").glob("[a-z]*.py"))
 FIGURE_NAMES = sorted(file.stem for file in (REPORT / "figures").glob("[a-z]*.py"))
+OVERVIEW_NAMES = sorted(file.stem for file in (REPORT / "overviews").glob("[a-z]*.py"))
+STATISTICS = "results/statistics/statistics.json"
+MACROS = "results/tables/numbers.tex"
 TABLES = expand(
     "results/tables/{table}.{kind}", table=TABLE_NAMES, kind=["tex", "csv", "html"]
 )
@@ -20,6 +26,8 @@ FIGURES = expand(
     figure=FIGURE_NAMES,
     shown=STUDY.grid.suites,
     kind=["pdf", "png"],
+) + expand(
+    "results/figures/{overview}.{kind}", overview=OVERVIEW_NAMES, kind=["pdf", "png"]
 )
 GRID_RUNS = [
     f"{run}/run.json" for cell in grid_cells(STUDY) for run in run_directories(cell)
@@ -32,6 +40,16 @@ TIMED = [
     if STUDY.suites[suite].engine.name == "tiny" and REFERENCE in STUDY.methods
 ]
 TIMING = ["results/timing.json"] if TIMED else []
+# What a table reads besides cells.
+TABLE_INPUTS = {"table9": TIMING, "table10": [STATISTICS]}
+PUBLISHED_NUMBERS = file_hash(Path(workflow.basedir) / "src/acpo/audit/published.yaml")
+
+
+wildcard_constraints:
+    overview="|".join(OVERVIEW_NAMES),
+
+
+ruleorder: write_macros > make_table
 
 
 def timed_cells(wildcards) -> str:
@@ -62,10 +80,16 @@ rule time_updates:
 
 rule make_table:
     input:
-        GRID_CELLS,
-        lambda wildcards: TIMING if wildcards.table == "table9" else [],
+        table_results,
+        lambda wildcards: TABLE_INPUTS.get(wildcards.table, []),
     output:
-        multiext("results/tables/{table}", ".tex", ".csv", ".html"),
+        multiext("results/tables/{table}", ".tex", ".csv"),
+        report(
+            "results/tables/{table}.html",
+            caption=f"{CAPTIONS}/table.rst",
+            category="Tables",
+            labels={"table": "{table}"},
+        ),
     log:
         "results/logs/tables/{table}.log",
     benchmark:
@@ -74,15 +98,65 @@ rule make_table:
         grid=digest(STUDY),
         code=lambda wildcards: code_hash(
             [
-                f"acpo.report.tables.{wildcards.table}",
+                table_module(wildcards.table),
                 "acpo.report.html",
                 "acpo.report.latex",
             ]
         ),
         templates=TEMPLATES,
+        published=PUBLISHED_NUMBERS,
     shell:
         "{PYTHON} {SCRIPTS}/make_table.py --config {STUDY_FILE} --results results --table {wildcards.table} "
         "--output-dir results/tables 2>&1 | tee {log}"
+
+
+rule write_macros:
+    input:
+        GRID_CELLS,
+        STATISTICS,
+        TIMING,
+    output:
+        MACROS,
+    log:
+        "results/logs/tables/numbers.log",
+    benchmark:
+        "results/logs/tables/numbers.tsv"
+    params:
+        grid=digest(STUDY),
+        code=code_hash(
+            ["acpo.report.macros"]
+            + [f"acpo.report.tables.{name}" for name in TABLE_NAMES]
+        ),
+        published=PUBLISHED_NUMBERS,
+    shell:
+        "{PYTHON} {SCRIPTS}/write_macros.py --config {STUDY_FILE} --results results --output {output} 2>&1 | tee {log}"
+
+
+rule plot_overview:
+    input:
+        GRID_CELLS,
+        STATISTICS,
+    output:
+        "results/figures/{overview}.pdf",
+        report(
+            "results/figures/{overview}.png",
+            caption=f"{CAPTIONS}/overview.rst",
+            category="Figures",
+            labels={"figure": "{overview}", "suite": "whole grid"},
+        ),
+    log:
+        "results/logs/figures/{overview}.log",
+    benchmark:
+        "results/logs/figures/{overview}.tsv"
+    params:
+        grid=digest(STUDY),
+        code=lambda wildcards: code_hash(
+            [f"acpo.report.overviews.{wildcards.overview}"]
+        ),
+        published=PUBLISHED_NUMBERS,
+    shell:
+        "{PYTHON} {SCRIPTS}/plot_figure.py --config {STUDY_FILE} --results results --figure {wildcards.overview} "
+        "--output-dir results/figures 2>&1 | tee {log}"
 
 
 rule plot_figure:
@@ -91,11 +165,16 @@ rule plot_figure:
         DRAWN_TOKEN_PROBES,
         GRADIENT_PROBES,
     output:
-        expand(
-            "results/figures/{{figure}}_{shown}.{kind}",
-            shown=STUDY.grid.suites,
-            kind=["pdf", "png"],
-        ),
+        expand("results/figures/{{figure}}_{shown}.pdf", shown=STUDY.grid.suites),
+        [
+            report(
+                f"results/figures/{{figure}}_{shown}.png",
+                caption=f"{CAPTIONS}/figure.rst",
+                category="Figures",
+                labels={"figure": "{figure}", "suite": STUDY.suites[shown].label},
+            )
+            for shown in STUDY.grid.suites
+        ],
     log:
         "results/logs/figures/{figure}.log",
     benchmark:
@@ -115,8 +194,14 @@ rule make_report:
         DRAWN_TOKEN_PROBES,
         GRADIENT_PROBES,
         TIMING,
+        STATISTICS,
     output:
-        "results/report.html",
+        report(
+            "results/report.html",
+            caption=f"{CAPTIONS}/study.rst",
+            category="Report",
+            labels={"what": "the whole study, offline"},
+        ),
     log:
         "results/logs/report.log",
     benchmark:
@@ -124,10 +209,12 @@ rule make_report:
     params:
         grid=digest(STUDY),
         templates=TEMPLATES,
+        published=PUBLISHED_NUMBERS,
         code=code_hash(
             ["acpo.report.html"]
             + [f"acpo.report.tables.{name}" for name in TABLE_NAMES]
             + [f"acpo.report.figures.{name}" for name in FIGURE_NAMES]
+            + [f"acpo.report.overviews.{name}" for name in OVERVIEW_NAMES]
         ),
     shell:
         "{PYTHON} {SCRIPTS}/make_report.py --config {STUDY_FILE} --results results --output {output} 2>&1 | tee {log}"

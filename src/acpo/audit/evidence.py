@@ -10,7 +10,7 @@ import pandas as pd
 from acpo.audit.published import Published
 from acpo.cells import Cell, resolve, resolve_evaluation
 from acpo.config import Study, digest
-from acpo.report.sources import Results
+from acpo.report.sources import Results, extreme_regimes
 from acpo.results import CellResult, RunRecord
 from acpo.store import StoreError, read_json
 
@@ -73,11 +73,10 @@ class Evidence:
         Raises:
             MissingEvidenceError: the grid has no two that differ.
         """
-        suite = self.suites()[0]
-        degrees = {name: self.study.regime(suite, name).updates_per_rollout for name in self.study.grid.regimes}
-        if len(set(degrees.values())) < 2:
+        found = extreme_regimes(self.study)
+        if found is None:
             raise MissingEvidenceError("two regimes in the grid", "snakemake --cores 2 all")
-        return min(degrees, key=degrees.__getitem__), max(degrees, key=degrees.__getitem__)
+        return found
 
     def settings(self, family: str | None = None) -> Iterator[tuple[str, str, str]]:
         """Yield (suite, regime, benchmark) of every task-regime setting of the grid."""

@@ -1,5 +1,7 @@
 r"""A table as LaTeX: a `tabular` and its notes, to be `\input` inside a float. Needs booktabs only."""
 
+import re
+
 from acpo.report.table import Block, Group, Number, Panel, Row, Table, column_of
 
 _SPECIAL = {
@@ -43,12 +45,20 @@ _SPECIAL = {
     "∝": r"$\propto$",
     "∫": r"$\int$",
     "\n": " ",
+    "\u200b": r"\allowbreak{}",  # zero-width space
 }
+_LONG_WORD = 14
 
 
 def escape(text: str) -> str:
     """Escape plain text for LaTeX, with the signs that labels and notes use."""
     return "".join(_SPECIAL.get(character, character) for character in text)
+
+
+def breakable(text: str) -> str:
+    """Escape plain text so that long words, such as paths and commands, may break after their marks."""
+    words = [re.sub(r"([/_=.:,])", "\\1\u200b", word) if len(word) > _LONG_WORD else word for word in text.split(" ")]
+    return escape(" ".join(words))
 
 
 def render(table: Table) -> str:
@@ -63,8 +73,8 @@ def render(table: Table) -> str:
     ]
     for index, block in enumerate(table.blocks):
         if len(table.blocks) > 1:
-            lines.append(rf"\textit{{({chr(97 + index)}) {escape(block.title)}}}\par\smallskip")
-        lines += [*_tabular(block), r"\par\smallskip", *_notes(block)]
+            lines.append(rf"\textit{{({mark(index, table)}) {escape(block.title)}}}\par\smallskip")
+        lines += [render_tabular(block), r"\par\smallskip", render_notes(block)]
         if index + 1 < len(table.blocks):
             lines.append(r"\par\medskip\centering")
     if not table.blocks:
@@ -72,9 +82,15 @@ def render(table: Table) -> str:
     return "\n".join([*lines, r"\end{minipage}", ""])
 
 
-def _tabular(block: Block) -> list[str]:
+def mark(index: int, table: Table) -> str:
+    """Return how a sub-table of a table is called: a letter, or a number where there are too many."""
+    return chr(97 + index) if len(table.blocks) <= 26 else str(index + 1)
+
+
+def render_tabular(block: Block) -> str:
+    """Render a sub-table as a `tabular`, without its notes. Needs booktabs."""
     body = [line for panel in block.panels for line in _panel(block, panel)]
-    return [
+    lines = [
         rf"\begin{{tabular}}{{@{{}}l{'c' * block.width}@{{}}}}",
         r"\toprule",
         *_heads(block),
@@ -82,6 +98,12 @@ def _tabular(block: Block) -> list[str]:
         r"\bottomrule",
         r"\end{tabular}",
     ]
+    return "\n".join(lines)
+
+
+def render_notes(block: Block) -> str:
+    """Render the notes of a sub-table as a paragraph each."""
+    return "\n".join([r"{\raggedright\footnotesize", *(f"{breakable(note)}\\par" for note in block.notes), "}"])
 
 
 def _heads(block: Block) -> list[str]:
@@ -132,10 +154,6 @@ def _number(number: Number) -> str:
     if number.spread_text:
         content += rf" {{\scriptsize $\pm$\,{number.spread_text}}}"
     return rf"\multicolumn{{{number.span}}}{{c}}{{{content}}}" if number.span > 1 else content
-
-
-def _notes(block: Block) -> list[str]:
-    return [r"{\raggedright\footnotesize", *(f"{escape(note)}\\par" for note in block.notes), "}"]
 
 
 def _comment(text: str) -> str:

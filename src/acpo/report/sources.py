@@ -9,10 +9,12 @@ import pandas as pd
 from acpo.cells import Cell, cell_seeds
 from acpo.config import ConfigError, Study, nearest
 from acpo.probes.records import GradientReport, TokenProbe
-from acpo.results import CellResult
+from acpo.results import CellResult, RunRecord
+from acpo.stats.records import StatisticsResult
 from acpo.store import StoreError, read_json, read_table
 
 Probe = TypeVar("Probe", TokenProbe, GradientReport)
+STATISTICS = "statistics/statistics.json"
 
 
 class Results:
@@ -51,6 +53,23 @@ class Results:
         if result.cell != str(cell):
             raise StoreError(f"{path}: cell: expected {str(cell)!r}, found {result.cell!r}. Delete the file")
         return result
+
+    def statistics(self) -> StatisticsResult | None:
+        """Read the study's statistics, or None when they have not been made.
+
+        Raises:
+            StoreError: the file is damaged.
+        """
+        path = self.root / STATISTICS
+        return read_json(path, StatisticsResult) if path.exists() else None
+
+    def records(self, cell: Cell) -> dict[int, RunRecord]:
+        """Read the records of a cell's finished seeds, by seed.
+
+        Raises:
+            StoreError: one is damaged.
+        """
+        return {seed: read_json(run / "run.json", RunRecord) for seed, run in self._finished(cell).items()}
 
     def metrics(self, cell: Cell) -> dict[int, pd.DataFrame]:
         """Read the per-update metrics of a cell's finished seeds, by seed."""
@@ -114,3 +133,12 @@ def check_methods(study: Study, methods: Sequence[str]) -> list[str]:
         if method not in study.methods:
             raise ConfigError(f"unknown method {method!r}; {nearest(method, study.methods)}")
     return list(methods)
+
+
+def extreme_regimes(study: Study) -> tuple[str, str] | None:
+    """Return the grid's regimes with the fewest and with the most updates a rollout, or None where no two differ."""
+    suite = study.grid.suites[0]
+    degrees = {name: study.regime(suite, name).updates_per_rollout for name in study.grid.regimes}
+    if len(set(degrees.values())) < 2:
+        return None
+    return min(degrees, key=degrees.__getitem__), max(degrees, key=degrees.__getitem__)

@@ -10,6 +10,7 @@ from typing import Any
 import matplotlib as mpl
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from matplotlib.typing import RcKeyType
@@ -19,6 +20,7 @@ from acpo.store import atomic_file
 # Okabe and Ito's colours that hold on white (their yellow does not), ordered to differ in lightness too.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#000000", "#E69F00", "#CC79A7", "#56B4E9")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.2, 1.2)), (0, (6, 1.5, 1.2, 1.5)), (0, (3, 1.2)))
+HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\", "++++", "----")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
 
 _SETTINGS: dict[RcKeyType, Any] = {
@@ -73,6 +75,17 @@ def line_style(index: int) -> dict[str, Any]:
         "color": COLOURS[index % len(COLOURS)],
         "linestyle": DASHES[index % len(DASHES)],
         "marker": MARKERS[index % len(MARKERS)],
+    }
+
+
+def bar_style(index: int) -> dict[str, Any]:
+    """Return a pale colour with a hatch for the bars of the method at a place in the grid, told apart in grey too."""
+    red, green, blue = to_rgb(COLOURS[index % len(COLOURS)])
+    return {
+        "facecolor": tuple(0.45 * part + 0.55 for part in (red, green, blue)),
+        "edgecolor": "#222222",
+        "hatch": HATCHES[index % len(HATCHES)],
+        "linewidth": 0.7,
     }
 
 

@@ -1,7 +1,9 @@
 """A table before it is LaTeX, HTML or CSV: all are rendered from this, so their numbers cannot differ."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -21,7 +23,7 @@ class Number:
     """One number of a table and where it comes from.
 
     `value` and `spread` are fractions, unrounded; `value` is None where the cell is missing. `span` is over
-    how many columns it is printed.
+    how many columns it is printed. `item` says in a word what of the cell it is, such as a benchmark.
     """
 
     cell: str
@@ -35,6 +37,7 @@ class Number:
     k: int = 0
     span: int = 1
     best: bool = False
+    item: str = ""
 
     @property
     def text(self) -> str:
@@ -107,17 +110,32 @@ class Table:
     caption: str
     blocks: tuple[Block, ...]
 
+    def places(self) -> Iterator["Place"]:
+        """Yield every number with its place, in reading order."""
+        for block in self.blocks:
+            for panel in block.panels:
+                for row in panel.rows:
+                    for position, number in enumerate(row.numbers):
+                        yield Place(block, panel, row, position, number)
+
     def frame(self) -> pd.DataFrame:
         """Return the table in tidy form, one row per number, unrounded values beside the printed text."""
-        return pd.DataFrame(
-            [
-                _record(self.name, block, panel, row, position, number)
-                for block in self.blocks
-                for panel in block.panels
-                for row in panel.rows
-                for position, number in enumerate(row.numbers)
-            ]
-        )
+        return pd.DataFrame([_record(self.name, place) for place in self.places()])
+
+
+class Place(NamedTuple):
+    """A number and where it stands; `position` counts the numbers of its row."""
+
+    block: Block
+    panel: Panel
+    row: Row
+    position: int
+    number: Number
+
+    @property
+    def heads(self) -> tuple[str, str]:
+        """The headings above it, see `column_of`."""
+        return column_of(self.block, self.row, self.position)
 
 
 def mark_best(rows: list[Row]) -> tuple[Row, ...]:
@@ -142,16 +160,18 @@ def column_of(block: Block, row: Row, position: int) -> tuple[str, str]:
     return group, (column if row.numbers[position].span == 1 else "")
 
 
-def _record(name: str, block: Block, panel: Panel, row: Row, position: int, number: Number) -> dict[str, object]:
-    group, column = column_of(block, row, position)
+def _record(name: str, place: Place) -> dict[str, object]:
+    group, column = place.heads
+    number = place.number
     return {
         "table": name,
-        "block": block.title,
-        "panel": panel.title,
-        "row": row.label,
+        "block": place.block.title,
+        "panel": place.panel.title,
+        "row": place.row.label,
         "group": group,
         "column": column,
         "cell": number.cell,
+        "item": number.item,
         "checkpoint": number.checkpoint,
         "value": number.value,
         "printed": number.text,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from acpo.report.html import environment
-from acpo.report.latex import escape
+from acpo.report.latex import breakable
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def render_latex(table: TextTable) -> str:
 
 
 def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(escape(cell) for cell in cells) + r" \\"
+    return " & ".join(breakable(cell) for cell in cells) + r" \\\addlinespace[2pt]"
 
 
 def render_html(table: TextTable) -> str:

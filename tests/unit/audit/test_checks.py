@@ -107,6 +107,7 @@ def test_a_rank_of_ties_is_no_lead(shipped: Study, tmp_path: Path) -> None:
 def test_sensitivity_looks_at_other_alphas(
     values: dict[str, Any], tmp_path: Path, better: float, verdict: Verdict
 ) -> None:
+    without_other_settings(values)
     acpo = values["methods"]["acpo"]
     values["methods"]["acpo_alpha2"] = {**acpo, "parameters": {**acpo["parameters"], "alpha": 2.0}}
     study = parse_study(values)
@@ -117,8 +118,22 @@ def test_sensitivity_looks_at_other_alphas(
     assert CHECKS["sensitivity"](evidence(tmp_path, study)).verdict is verdict
 
 
-def test_sensitivity_without_other_settings_says_so(shipped: Study, tmp_path: Path) -> None:
+def without_other_settings(values: dict[str, Any]) -> None:
+    """Take the methods of Table 5 out of the study."""
+    for name in set(values["ablations"]["table5"]["methods"]) - {"acpo"}:
+        del values["methods"][name]
+    values["ablations"] = {}
+
+
+def test_sensitivity_without_other_settings_says_so(values: dict[str, Any], tmp_path: Path) -> None:
+    without_other_settings(values)
     with pytest.raises(MissingEvidenceError, match="ACPO with other alpha or clip_base"):
+        CHECKS["sensitivity"](evidence(tmp_path, parse_study(values)))
+
+
+def test_sensitivity_asks_for_the_settings_of_table_5(shipped: Study, tmp_path: Path) -> None:
+    write_scores(tmp_path, shipped, flat)
+    with pytest.raises(MissingEvidenceError, match=r"results/mini_acpo_a2_e00_nonp\.json"):
         CHECKS["sensitivity"](evidence(tmp_path, shipped))
 
 
