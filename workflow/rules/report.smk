@@ -32,6 +32,8 @@ TIMED = [
     if STUDY.suites[suite].engine.name == "tiny" and REFERENCE in STUDY.methods
 ]
 TIMING = ["results/timing.json"] if TIMED else []
+# The audit reads no report, so the report shows what it says of the same results.
+AUDITS = ["results/audit/published.json", "results/audit/ledger.json"]
 
 
 def timed_cells(wildcards) -> str:
@@ -112,9 +114,13 @@ rule make_report:
     input:
         GRID_CELLS,
         GRID_RUNS,
+        GRID_VERDICTS,
+        GRID_DATA,
         DRAWN_TOKEN_PROBES,
         GRADIENT_PROBES,
         TIMING,
+        "results/statistics/statistics.json",
+        AUDITS,
     output:
         "results/report.html",
     log:
@@ -125,7 +131,7 @@ rule make_report:
         grid=digest(STUDY),
         templates=TEMPLATES,
         code=code_hash(
-            ["acpo.report.html"]
+            ["acpo.report.page"]
             + [f"acpo.report.tables.{name}" for name in TABLE_NAMES]
             + [f"acpo.report.figures.{name}" for name in FIGURE_NAMES]
         ),

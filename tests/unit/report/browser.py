@@ -1,6 +1,7 @@
 """A page in headless Chromium, driven over Chromium's own debugging pipe: no driver package, no network port."""
 
 import base64
+import fcntl
 import json
 import os
 import shutil
@@ -23,11 +24,16 @@ class Browser:
     def __init__(self, profile: Path, width: int = 1200, height: int = 900):
         to_browser, from_us = os.pipe()
         from_browser, to_us = os.pipe()
-        command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}", f"--window-size={width},{height}"]
+
+        def connect() -> None:
+            """Chromium reads commands from descriptor 3 and answers on 4."""
+            ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (to_browser, to_us)]
+            for end, place in zip(ends, (3, 4), strict=True):
+                os.dup2(end, place)
+
         self.process = subprocess.Popen(
-            # Chromium reads commands from descriptor 3 and answers on 4.
-            ["sh", "-c", f'exec "$@" 3<&{to_browser} 4>&{to_us}', "sh", *command],
-            pass_fds=(to_browser, to_us), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            [str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}", f"--window-size={width},{height}"],
+            pass_fds=(3, 4), preexec_fn=connect, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env={**os.environ, "DBUS_SESSION_BUS_ADDRESS": "disabled:"},
         )  # fmt: skip
         os.close(to_browser)

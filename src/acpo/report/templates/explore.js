@@ -109,11 +109,11 @@ function chooser(api, column, title) {
   return label;
 }
 
-// Put a table into a box. A column is [title, value of a row]; a value is text, a number, or a node.
+// Put a table into a box. A column is [title, value of a row, decimals]; a value is text, a number, or a node.
 function listRows(box, title, columns, rows, paging = true) {
   state.tables.get(box)?.destroy();
   const head = make("tr", {}, ...columns.map(([name]) => make("th", { scope: "col", textContent: name })));
-  const body = make("tbody", {}, ...rows.map((row) => make("tr", {}, ...columns.map(([, value]) => cellOf(value(row))))));
+  const body = make("tbody", {}, ...rows.map((row) => make("tr", {}, ...columns.map(([, value, digits]) => cellOf(value(row), digits)))));
   const table = make("table", { className: "data" }, make("thead", {}, head), body);
   table.dataset.title = title;
   const scroll = make("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: title }, table);
@@ -121,9 +121,9 @@ function listRows(box, title, columns, rows, paging = true) {
   state.tables.set(box, enhance(table, paging));
 }
 
-function cellOf(value) {
+function cellOf(value, digits = 0) {
   if (typeof value !== "number") return make("td", {}, value);
-  const cell = make("td", { className: "number", textContent: Number.isInteger(value) ? value : fixed(value) });
+  const cell = make("td", { className: "number", textContent: fixed(value, digits) });
   cell.dataset.order = value;
   return cell;
 }
@@ -156,7 +156,7 @@ function draw(id, words, traces, layout) {
     hovermode: "closest",
   };
   const template = { layout: { xaxis: axis, yaxis: axis } };
-  Plotly.react(box, traces, { ...look, template, ...layout }, { responsive: true, displaylogo: false });
+  Plotly.react(box, traces, { ...look, template, ...layout }, { responsive: true, displayModeBar: false });
 }
 
 // One panel of curves side by side with others: lines, their bands, and single seeds where asked for.
@@ -338,7 +338,7 @@ function listQuestions() {
     ["Prompt", ({ prompt }) => (prompt.length > 160 ? `${prompt.slice(0, 160)} …` : prompt)],
     ["Gold answer", ({ gold }) => gold],
     [`Right of ${entry.k}, seed ${seed}`, ({ at }) => entry.right[seed][at]],
-    ["Right in all seeds (%)", ({ at }) => 100 * seedMean(entry, at)],
+    ["Right in all seeds (%)", ({ at }) => 100 * seedMean(entry, at), 1],
     ["Responses", ({ at }) => (at in readable ? "in this file" : "left out")],
   ], rows);
 }
@@ -466,7 +466,8 @@ function declaredFacts({ a, b }, benchmark, checkpoint) {
 
 function drawChanges(rows, a, b) {
   const trace = {
-    type: "histogram", x: rows.map(({ change }) => change), marker: { color: "#0072B2" }, nbinsx: 41,
+    type: "histogram", x: rows.map(({ change }) => change), marker: { color: "#0072B2" },
+    xbins: { start: -102.5, end: 102.5, size: 5 },
     hovertemplate: "%{x} points: %{y} questions<extra></extra>",
   };
   const axes = { xaxis: { title: { text: `${a} - ${b}, points` } }, yaxis: { title: { text: "Questions" } } };
@@ -480,10 +481,10 @@ function listChanges(place, ours, theirs, rows) {
     at in readable ? linkTo(place, cell, checkpoint, Object.keys(right)[0], id, `read ${cell}`) : "left out";
   listRows(byId("compare-list"), "Questions that changed", [
     ["Question", ({ id }) => id],
-    ["A (%)", ({ first }) => first],
-    ["B (%)", ({ second }) => second],
-    ["A - B", ({ change }) => change],
-    ["Size of the change", ({ change }) => Math.abs(change)],
+    ["A (%)", ({ first }) => first, 1],
+    ["B (%)", ({ second }) => second, 1],
+    ["A - B", ({ change }) => change, 1],
+    ["Size of the change", ({ change }) => Math.abs(change), 1],
     ["Responses of A", (row) => link(ours, row)],
     ["Responses of B", (row) => link(theirs, row)],
   ], rows);
