@@ -100,7 +100,7 @@ def _comparison(study: Study, item: ComparisonResult) -> ComparisonRow:
         permutation=p_value(found.permutation_p),
         cliffs_delta=Shown(f"{found.cliffs_delta:+.3f}", found.cliffs_delta),
         improvement=Shown(f"{found.probability_of_improvement:.2f}", found.probability_of_improvement),
-        scope=found.note or "the algorithm",
+        scope=found.scope,
         paper=tuple(_paper(test) for test in item.paper),
         paper_p=max(tested, default=None),
     )

@@ -25,7 +25,6 @@ def explored_study() -> Study:
     values = study_values()
     values["grid"]["methods"] = ["dapo", "acpo"]
     values["seeds"] = [0, 1]
-    values["statistics"]["resamples"] = 200
     values["statistics"]["families"]["all"]["baselines"] = ["base", "dapo"]
     return parse_study(values)
 

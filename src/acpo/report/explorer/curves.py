@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from acpo.cells import Cell, grid_cells
+from acpo.cells import grid_cells
 from acpo.report.explorer.packing import short
-from acpo.report.series import by_rollout, over_seeds
+from acpo.report.series import averages, over_seeds
 from acpo.report.sources import Results
 
 POINTS = 200
@@ -50,42 +50,46 @@ BY_BIN = {
 
 Logs = Mapping[int, pd.DataFrame]
 Curve = dict[str, Any]
+Curves = dict[str, Curve]
+WEIGHTS = {
+    **dict.fromkeys(UPDATES, "tokens"),
+    **{f"bin{number}/{name}": f"bin{number}/count" for name in BY_BIN for number in range(1, BINS + 1)},
+}
+"""Tokens behind each value that is logged once an update."""
 
 
-def learning_curves(results: Results) -> dict[str, dict[str, Curve]]:
-    """Return by cell and quantity the curves of what training logs once a rollout, or an update."""
-    curves = {}
-    for cell in _trained(results):
-        rollouts, updates = results.rollouts(cell), results.metrics(cell)
-        found = {name: curve(rollouts, name, what) for name, what in ROLLOUTS.items()}
-        found |= {name: curve(averaged(updates, name, "tokens"), name, what) for name, what in UPDATES.items()}
-        curves[str(cell)] = {name: made for name, made in found.items() if made}
-    return {cell: found for cell, found in curves.items() if found}
+def training_curves(results: Results) -> tuple[dict[str, Curves], dict[str, dict[str, list[Curve]]]]:
+    """Return the curves of every trained cell that has logs.
+
+    Returns:
+        By cell and quantity, the curve of what training logs once a rollout or an update; and one curve a probability
+        bin, empty where nothing was measured.
+    """
+    curves, dynamics = {}, {}
+    for cell in grid_cells(results.study):
+        if cell.is_base:
+            continue
+        updates = {seed: averages(log, WEIGHTS) for seed, log in results.metrics(cell).items()}
+        curves[str(cell)] = _learning(results.rollouts(cell), updates)
+        dynamics[str(cell)] = _by_bin(updates)
+    return _made(curves), _made(dynamics)
 
 
-def bin_dynamics(results: Results) -> dict[str, dict[str, list[Curve]]]:
-    """Return by cell and quantity one curve a probability bin; an empty curve where nothing was measured."""
-    dynamics = {}
-    for cell in _trained(results):
-        logs = results.metrics(cell)
-        found = {name: [_bin(logs, number, name, what) for number in range(1, BINS + 1)] for name, what in
-                 BY_BIN.items()}  # fmt: skip
-        dynamics[str(cell)] = {name: curves for name, curves in found.items() if any(curves)}
-    return {cell: found for cell, found in dynamics.items() if found}
+def _learning(rollouts: Logs, updates: Logs) -> Curves:
+    found = {name: curve(rollouts, name, what) for name, what in ROLLOUTS.items()}
+    return _made(found | {name: curve(updates, name, what) for name, what in UPDATES.items()})
 
 
-def _trained(results: Results) -> list[Cell]:
-    return [cell for cell in grid_cells(results.study) if not cell.is_base]
+def _by_bin(updates: Logs) -> dict[str, list[Curve]]:
+    found = {
+        name: [curve(updates, f"bin{number}/{name}", what) for number in range(1, BINS + 1)]
+        for name, what in BY_BIN.items()
+    }
+    return {name: curves for name, curves in found.items() if any(curves)}
 
 
-def _bin(logs: Logs, number: int, name: str, what: Quantity) -> Curve:
-    column = f"bin{number}/{name}"
-    return curve(averaged(logs, column, f"bin{number}/count"), column, what)
-
-
-def averaged(logs: Logs, column: str, weight: str) -> dict[int, pd.DataFrame]:
-    """Average a per-update column over each rollout's updates, weighted by tokens, by seed."""
-    return {seed: by_rollout(log, column, weight) for seed, log in logs.items()}
+def _made(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: curves for name, curves in found.items() if curves}
 
 
 def curve(logs: Logs, column: str, what: Quantity) -> Curve:

@@ -7,7 +7,7 @@ from acpo.cells import grid_cells
 from acpo.config import Study
 from acpo.report.details import describe
 from acpo.report.durations import run_times
-from acpo.report.explorer.curves import BINS, BY_BIN, ROLLOUTS, UPDATES, bin_dynamics, learning_curves
+from acpo.report.explorer.curves import BINS, BY_BIN, ROLLOUTS, UPDATES, training_curves
 from acpo.report.explorer.packing import short
 from acpo.report.explorer.pairs import compare_pairs
 from acpo.report.explorer.questions import Graded, question_lists, right_counts
@@ -22,6 +22,7 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 def page_data(results: Results, graded: Graded) -> dict[str, Any]:
     """Gather everything that the page's script needs but the responses, as JSON values."""
     study, statistics = results.study, results.statistics()
+    curves, dynamics = training_curves(results)
     return {
         "methods": _methods(study),
         "regimes": {name: study.regimes[name].label for name in study.grid.regimes},
@@ -35,8 +36,8 @@ def page_data(results: Results, graded: Graded) -> dict[str, Any]:
         "bin_quantities": {name: what.label for name, what in BY_BIN.items()},
         "bins": [f"π in [{number / BINS:.2g}, {(number + 1) / BINS:.2g}{']' if number + 1 == BINS else ')'}" for
                  number in range(BINS)],
-        "curves": learning_curves(results),
-        "dynamics": bin_dynamics(results),
+        "curves": curves,
+        "dynamics": dynamics,
         "scores": _scores(statistics),
         "declared": [item.model_dump(mode="json") for item in statistics.comparisons] if statistics else [],
         "coverage": 1 - study.statistics.alpha,
