@@ -3,7 +3,7 @@
 import hashlib
 
 AUDIT = Path(workflow.basedir) / "src/acpo/audit"
-# What the ledger reads, where it exists. None of it is an input: the audit never makes a study, it says what is missing.
+# What the ledger reads, where it exists. By itself the audit makes no study, it says what is missing.
 EVIDENCE = [
     "*.json",
     "runs/*/seed*/run.json",
@@ -16,30 +16,32 @@ localrules:
     audit,
 
 
-def evidence_identity(wildcards) -> str:
-    """Hash the evidence that exists now, so that more of it, or other, judges again."""
-    files = sorted(
-        file for pattern in EVIDENCE for file in Path("results").glob(pattern)
-    )
-    listed = "\n".join(f"{file} {file_hash(file)}" for file in files)
+def evidence_identity(wildcards, input) -> str:
+    """Hash the evidence that exists now and is no input, so that more of it, or other, judges again."""
+    found = {
+        str(file) for pattern in EVIDENCE for file in Path("results").glob(pattern)
+    }
+    listed = "\n".join(f"{file} {file_hash(file)}" for file in sorted(found - {*input}))
     return hashlib.sha256(listed.encode()).hexdigest()[:16]
 
 
-# The audit makes no study. What the same command asks for comes first, all the same.
+# What the same command asks for comes first.
+STUDIED = [*GRID_CELLS, *GRID_RUNS, *DRAWN_TOKEN_PROBES, *GRADIENT_PROBES, *TIMING]
 TOGETHER = {
     "probes": [*TOKEN_PROBES, *GRADIENT_PROBES],
     "theory": rules.theory.input,
     "ablations": rules.ablations.input,
     **dict.fromkeys(
-        ("all", "results/paper.tex", "results/paper.pdf"),
-        [*GRID_CELLS, *DRAWN_TOKEN_PROBES, *GRADIENT_PROBES, *TIMING],
+        ("all", "results/report.html", "results/paper.tex", "results/paper.pdf"),
+        STUDIED,
     ),
 }
 
 
 def asked_together(wildcards) -> list[str]:
-    """Return the evidence that the command itself asks for."""
-    targets = workflow.dag_settings.targets
+    """Return the evidence that the command itself asks for; a command without a target asks for all."""
+    settings = workflow.dag_settings
+    targets = settings.targets or ([] if settings.target_jobs else ["all"])
     return [
         file
         for target, files in TOGETHER.items()

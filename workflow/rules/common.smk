@@ -63,7 +63,7 @@ SCRIPTS = f"{workflow.basedir}/scripts"
 wildcard_constraints:
     table=r"[a-z0-9_]+",
     figure=r"[a-z0-9_]+",
-    cell="[a-z0-9_]+",
+    cell=r"(?!timing\.)[a-z0-9_]+",  # results/timing.json is no cell's
     trained=rf"[a-z0-9_]+(?<!_{BASE})",
     suite="|".join(STUDY.suites),
     seed=r"\d+",

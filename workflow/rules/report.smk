@@ -43,6 +43,8 @@ TIMING = ["results/timing.json"] if TIMED else []
 # What a table reads besides cells.
 TABLE_INPUTS = {"table9": TIMING, "table10": [STATISTICS]}
 PUBLISHED_NUMBERS = file_hash(Path(workflow.basedir) / "src/acpo/audit/published.yaml")
+# The audit reads no report, so the report shows what it says of the same results.
+AUDITS = ["results/audit/published.json", "results/audit/ledger.json"]
 
 
 wildcard_constraints:
@@ -191,10 +193,13 @@ rule make_report:
     input:
         GRID_CELLS,
         GRID_RUNS,
+        GRID_VERDICTS,
+        GRID_DATA,
         DRAWN_TOKEN_PROBES,
         GRADIENT_PROBES,
         TIMING,
         STATISTICS,
+        AUDITS,
     output:
         report(
             "results/report.html",
@@ -211,7 +216,7 @@ rule make_report:
         templates=TEMPLATES,
         published=PUBLISHED_NUMBERS,
         code=code_hash(
-            ["acpo.report.html"]
+            ["acpo.report.page"]
             + [f"acpo.report.tables.{name}" for name in TABLE_NAMES]
             + [f"acpo.report.figures.{name}" for name in FIGURE_NAMES]
             + [f"acpo.report.overviews.{name}" for name in OVERVIEW_NAMES]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from acpo.cells import BASE, Cell, cell_seeds, grid_cells
+from acpo.cells import BASE, Cell, grid_cells
 from acpo.config import Study
 from acpo.report.grid import PANELS, Kind
 from acpo.report.sources import Results
@@ -24,17 +24,19 @@ class SeedRow:
     extraction: str
     tokens: str
     wall: str
+    wall_seconds: float | None
 
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One kind of checkpoint of a cell on one benchmark, with its seeds."""
+    """One kind of checkpoint of a cell on one benchmark (`key` in the configuration), with its seeds."""
 
     cell: str
     label: str
     suite: str
     method: str
     regime: str
+    key: str
     benchmark: str
     checkpoint: str
     avg: str
@@ -47,15 +49,6 @@ class ScoreRow:
 
 
 @dataclass(frozen=True)
-class MissingCell:
-    """What the grid asks for and the results folder does not have."""
-
-    cell: str
-    label: str
-    lacking: str
-
-
-@dataclass(frozen=True)
 class OriginRow:
     """Where a cell's numbers come from."""
 
@@ -65,6 +58,7 @@ class OriginRow:
     commit: str
     device: str
     wall: str
+    wall_seconds: float
     memory: str
     data: dict[str, str]
 
@@ -113,6 +107,7 @@ def _score_row(results: Results, cell: Cell, result: CellResult, key: str, kind:
         suite=study.suites[cell.suite].label,
         method="Base Model" if cell.method == BASE else study.methods[cell.method].label,
         regime=study.regimes[cell.regime].label if cell.regime else MISSING,
+        key=key,
         benchmark=known.label if known else key,
         checkpoint=kind,
         avg=percent(score.avg_at_k),
@@ -136,6 +131,7 @@ def _seed_row(score: SeedScore, result: CellResult, benchmark: BenchmarkScore) -
         extraction=percent(score.extraction_rate),
         tokens=f"{score.mean_response_tokens:.1f}",
         wall=duration(result.run_wall_seconds.get(score.seed)),
+        wall_seconds=result.run_wall_seconds.get(score.seed),
     )
 
 
@@ -146,29 +142,6 @@ def _percent_or_dash(fraction: float | None) -> str:
 def pass_columns(rows: Iterable[ScoreRow]) -> list[int]:
     """List the k of every pass@k that some seed has."""
     return sorted({k for row in rows for seed in row.seeds for k in seed.pass_at_k})
-
-
-def missing_cells(results: Results) -> list[MissingCell]:
-    """List the grid's cells without a result, and those with fewer training seeds than asked for."""
-    gaps = []
-    for cell in grid_cells(results.study):
-        result = results.cell(cell)
-        lacking = "no result" if result is None else _short(results, cell, result)
-        if lacking:
-            gaps.append(MissingCell(str(cell), describe(results.study, cell), lacking))
-    return gaps
-
-
-def _short(results: Results, cell: Cell, result: CellResult) -> str:
-    wanted = results.study.suites[cell.suite].benchmarks
-    absent = [key for key in wanted if key not in result.benchmarks]
-    seeds = set(cell_seeds(results.study, cell))
-    for benchmark in result.benchmarks.values():
-        for score in benchmark.checkpoints.values():
-            seeds &= {seed.seed for seed in score.seeds}
-    lost = [str(seed) for seed in cell_seeds(results.study, cell) if seed not in seeds]
-    parts = [f"no benchmark {key}" for key in absent]
-    return "; ".join([*parts, f"no training seed {', '.join(lost)}"] if lost else parts)
 
 
 def origin_rows(results: Results) -> list[OriginRow]:
@@ -185,6 +158,7 @@ def _origin_row(cell: str, origin: Provenance) -> OriginRow:
         commit=origin.git_commit + (" with local changes" if origin.git_dirty else ""),
         device=origin.device,
         wall=duration(origin.wall_seconds),
+        wall_seconds=origin.wall_seconds,
         memory=f"{origin.peak_memory_mb:.0f} MB",
         data=dict(sorted(origin.data_hashes.items())),
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 from acpo.cells import grid_cells
 from acpo.config import digest
 from acpo.report import details, registry
+from acpo.report.gaps import missing_cells
 from acpo.report.latex import breakable, escape, mark, render_notes, render_tabular
 from acpo.report.sources import Results
 from acpo.report.style import Drawing
@@ -159,7 +160,7 @@ def _provenance(results: Results) -> Iterator[str]:
     yield render_latex(TextTable("Cells", "where they come from", columns, (0.24, 0.19, 0.19, 0.2, 0.06), rows))
     versions = list(details.environment(results).items())
     yield render_latex(TextTable("Versions", "of all cells", ("What", "Version"), (0.3, 0.6), versions))
-    gaps = [(gap.cell, gap.label, gap.lacking) for gap in details.missing_cells(results)]
+    gaps = [(gap.cell, gap.label, gap.lacking) for gap in missing_cells(results)]
     if gaps:
         yield r"\subsection*{Missing}"
         yield render_latex(TextTable("Missing", "cells", ("Cell", "Meaning", "What"), (0.3, 0.4, 0.2), gaps))

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 
 
@@ -29,26 +28,29 @@ def over_seeds(logs: Mapping[int, pd.DataFrame], column: str) -> pd.DataFrame:
 
 
 def by_rollout(updates: pd.DataFrame, column: str, weight: str) -> pd.DataFrame:
-    """Average a per-update column over the updates of each rollout, weighted by token count.
+    """Average a per-update column over the updates of each rollout (see `averages`), in columns rollout and it."""
+    found = averages(updates, {column: weight})
+    return found if column in found else pd.DataFrame({"rollout": [], column: []}, dtype=float)
+
+
+def averages(updates: pd.DataFrame, weights: Mapping[str, str]) -> pd.DataFrame:
+    """Average per-update columns over the updates of each rollout, weighted by token count.
 
     Updates without a value (an empty bin) do not take part; a rollout without any is NaN.
 
     Args:
         updates: One row per update with a column `rollout`.
-        column: What to average.
-        weight: The column that holds the number of tokens behind each value.
+        weights: By column to average, the column that holds the number of tokens behind each value.
+
+    Returns:
+        The column `rollout`, and those to average that the log has.
     """
-    if column not in updates.columns or weight not in updates.columns:
-        return pd.DataFrame({"rollout": [], column: []}, dtype=float)
-    values = updates[column].astype(float)
-    weights = updates[weight].astype(float).where(values.notna(), 0.0)
-    sums = (
-        pd.DataFrame({"rollout": updates["rollout"], "value": values.fillna(0.0) * weights, "weight": weights})
-        .groupby("rollout")[["value", "weight"]]
-        .sum()
-    )
-    mean = sums["value"] / sums["weight"].where(sums["weight"] > 0, np.nan)
-    return mean.rename(column).reset_index()
+    there = {name: weight for name, weight in weights.items() if {name, weight} <= set(updates.columns)}
+    values = updates[list(there)].astype(float)
+    tokens = updates[list(there.values())].astype(float).set_axis(values.columns, axis=1).where(values.notna(), 0.0)
+    summed = values.fillna(0.0).mul(tokens).groupby(updates["rollout"]).sum()
+    counted = tokens.groupby(updates["rollout"]).sum()
+    return (summed / counted.where(counted > 0)).reset_index()
 
 
 def smooth(curve: pd.DataFrame, window: int) -> pd.DataFrame:

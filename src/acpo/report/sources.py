@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import pandas as pd
 
+from acpo.audit.verdict import Audit
 from acpo.cells import Cell, cell_seeds
 from acpo.config import ConfigError, Study, nearest
 from acpo.probes.records import GradientReport, TokenProbe
@@ -63,14 +64,6 @@ class Results:
         path = self.root / STATISTICS
         return read_json(path, StatisticsResult) if path.exists() else None
 
-    def records(self, cell: Cell) -> dict[int, RunRecord]:
-        """Read the records of a cell's finished seeds, by seed.
-
-        Raises:
-            StoreError: one is damaged.
-        """
-        return {seed: read_json(run / "run.json", RunRecord) for seed, run in self._finished(cell).items()}
-
     def metrics(self, cell: Cell) -> dict[int, pd.DataFrame]:
         """Read the per-update metrics of a cell's finished seeds, by seed."""
         return self._read_logs(cell, "metrics.parquet")
@@ -78,6 +71,31 @@ class Results:
     def rollouts(self, cell: Cell) -> dict[int, pd.DataFrame]:
         """Read the per-rollout log of a cell's finished seeds, by seed."""
         return self._read_logs(cell, "rollouts.parquet")
+
+    def timings(self, cell: Cell) -> dict[int, pd.DataFrame]:
+        """Read the seconds of sampling and updates by rollout of a cell's finished seeds that have them, by seed."""
+        runs = {seed: run / "timings.parquet" for seed, run in self._finished(cell).items()}
+        return {seed: read_table(path) for seed, path in runs.items() if path.exists()}
+
+    def records(self, cell: Cell) -> dict[int, RunRecord]:
+        """Read the completion files of a cell's finished seeds, by seed.
+
+        Raises:
+            StoreError: a file is damaged, or of another run.
+        """
+        found = {seed: read_json(run / "run.json", RunRecord) for seed, run in self._finished(cell).items()}
+        for seed, record in found.items():
+            if (record.cell, record.seed) != (str(cell), seed):
+                raise StoreError(
+                    f"{self.root}/runs/{cell}/seed{seed}/run.json: is the run of {record.cell} seed {record.seed}. "
+                    "Delete its directory"
+                )
+        return found
+
+    def audit(self, name: str) -> Audit | None:
+        """Read the audit `published` or `ledger`, or None when it has not been made."""
+        path = self.root / "audit" / f"{name}.json"
+        return read_json(path, Audit) if path.exists() else None
 
     def token_probes(self, cell: Cell) -> dict[int, TokenProbe]:
         """Read the token probes of a cell's seeds that have been made, by seed.

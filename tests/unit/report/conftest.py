@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
+from explorer_fixtures import explored_study, fill_stores
 from report_fixtures import fill, study_values
 
 from acpo.config import Study, parse_study
-from acpo.report import html
+from acpo.report.page import render_report
 from acpo.report.sources import Results
 
 
@@ -26,7 +27,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
 def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The report of a study where one cell is missing."""
     root = tmp_path_factory.mktemp("gap")
-    return html.render_report(fill(root, parse_study(study_values()), leave_out=("mini_cispo_offp",)))
+    return render_report(fill(root, parse_study(study_values()), leave_out=("mini_cispo_offp",)))
+
+
+@pytest.fixture(scope="session")
+def explored(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A study with stores, statistics and an audit; some of its responses are hostile."""
+    return fill_stores(tmp_path_factory.mktemp("explored"), explored_study())
 
 
 @pytest.fixture

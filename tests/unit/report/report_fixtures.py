@@ -10,7 +10,7 @@ import pandas as pd
 from acpo.cells import Cell, cell_seeds, grid_cells
 from acpo.config import Study
 from acpo.report.sources import STATISTICS, Results
-from acpo.results import CellResult
+from acpo.results import CellResult, RunRecord
 from acpo.stats.families import Hypothesis, declared_hypotheses
 from acpo.stats.records import (
     Adjusted,
@@ -219,6 +219,8 @@ def write_logs(root: Path, study: Study, cell: Cell, seed: int, level: float) ->
     metrics = pd.DataFrame({"rollout": np.repeat(steps, updates), "update": np.arange(1, rollouts * updates + 1)})
     within = np.tile(np.arange(updates), rollouts) / max(updates - 1, 1)
     fixed = cell.method != "acpo"
+    metrics["tokens"] = 1000
+    metrics["entropy"] = 0.5
     for number in range(1, 6):
         top = (0.2 / number if fixed else 0.01) * within
         metrics[f"bin{number}/count"] = 100 * number
@@ -227,7 +229,26 @@ def write_logs(root: Path, study: Study, cell: Cell, seed: int, level: float) ->
     metrics.loc[metrics["rollout"] == 3, ["bin2/clip_fraction", "bin2/gradient_std"]] = np.nan
     metrics.loc[metrics["rollout"] == 3, "bin2/count"] = 0
     write_table(folder / "metrics.parquet", metrics)
-    (folder / "run.json").write_text("{}")
+    timings = {"rollout": steps, "sampling_seconds": 0.25, "update_seconds": 0.5}
+    write_table(folder / "timings.parquet", pd.DataFrame(timings))
+    write_run(root, cell, seed, rollouts, rollouts * updates)
+
+
+def write_run(root: Path, cell: Cell, seed: int, rollouts: int = 35, updates: int = 70) -> None:
+    kinds = ["last"] if cell.is_base else ["last", "best"]
+    record = {
+        "cell": str(cell),
+        "seed": seed,
+        "rollouts": rollouts,
+        "updates": updates,
+        "response_tokens": 15000,
+        "checkpoints": {
+            kind: {"path": kind, "rollout": rollouts, "weights_sha256": kind, "validation": 0.3} for kind in kinds
+        },
+        "measured_parameters": {},
+        "provenance": provenance(cell),
+    }
+    write_json(root / "runs" / str(cell) / f"seed{seed}" / "run.json", RunRecord.model_validate(record))
 
 
 def fill(root: Path, study: Study, leave_out: tuple[str, ...] = (), logs: bool = True) -> Results:
