@@ -61,7 +61,7 @@ SCRIPTS = f"{workflow.basedir}/scripts"
 
 
 wildcard_constraints:
-    table=r"[a-z0-9_]+",
+    table=r"(?!numbers\.)[a-z0-9_]+",  # nor is results/tables/numbers.tex a table
     figure=r"[a-z0-9_]+",
     cell=r"(?!timing\.)[a-z0-9_]+",  # results/timing.json is no cell's
     trained=rf"[a-z0-9_]+(?<!_{BASE})",

@@ -160,7 +160,7 @@ def _provenance(results: Results) -> Iterator[str]:
     yield render_latex(TextTable("Cells", "where they come from", columns, (0.24, 0.19, 0.19, 0.2, 0.06), rows))
     versions = list(details.environment(results).items())
     yield render_latex(TextTable("Versions", "of all cells", ("What", "Version"), (0.3, 0.6), versions))
-    gaps = [(gap.cell, gap.label, gap.lacking) for gap in missing_cells(results)]
+    gaps = [(gap.name, gap.meaning, gap.lacking) for gap in missing_cells(results)]
     if gaps:
         yield r"\subsection*{Missing}"
         yield render_latex(TextTable("Missing", "cells", ("Cell", "Meaning", "What"), (0.3, 0.4, 0.2), gaps))
