@@ -63,7 +63,7 @@ SCRIPTS = f"{workflow.basedir}/scripts"
 wildcard_constraints:
     table=r"[a-z0-9_]+",
     figure=r"[a-z0-9_]+",
-    cell="[a-z0-9_]+",
+    cell=r"(?!timing\b)[a-z0-9_]+",  # results/timing.json is none
     trained=rf"[a-z0-9_]+(?<!_{BASE})",
     suite="|".join(STUDY.suites),
     seed=r"\d+",

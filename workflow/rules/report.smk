@@ -42,7 +42,7 @@ TIMED = [
 TIMING = ["results/timing.json"] if TIMED else []
 # What a table reads besides cells.
 TABLE_INPUTS = {"table9": TIMING, "table10": [STATISTICS]}
-PUBLISHED_NUMBERS = file_hash(Path(workflow.basedir) / "src/acpo/audit/published.yaml")
+TRANSCRIPTION = file_hash(Path(workflow.basedir) / "src/acpo/audit/published.yaml")
 
 
 wildcard_constraints:
@@ -104,7 +104,7 @@ rule make_table:
             ]
         ),
         templates=TEMPLATES,
-        published=PUBLISHED_NUMBERS,
+        published=TRANSCRIPTION,
     shell:
         "{PYTHON} {SCRIPTS}/make_table.py --config {STUDY_FILE} --results results --table {wildcards.table} "
         "--output-dir results/tables 2>&1 | tee {log}"
@@ -127,7 +127,7 @@ rule write_macros:
             ["acpo.report.macros"]
             + [f"acpo.report.tables.{name}" for name in TABLE_NAMES]
         ),
-        published=PUBLISHED_NUMBERS,
+        published=TRANSCRIPTION,
     shell:
         "{PYTHON} {SCRIPTS}/write_macros.py --config {STUDY_FILE} --results results --output {output} 2>&1 | tee {log}"
 
@@ -153,7 +153,7 @@ rule plot_overview:
         code=lambda wildcards: code_hash(
             [f"acpo.report.overviews.{wildcards.overview}"]
         ),
-        published=PUBLISHED_NUMBERS,
+        published=TRANSCRIPTION,
     shell:
         "{PYTHON} {SCRIPTS}/plot_figure.py --config {STUDY_FILE} --results results --figure {wildcards.overview} "
         "--output-dir results/figures 2>&1 | tee {log}"
@@ -209,7 +209,7 @@ rule make_report:
     params:
         grid=digest(STUDY),
         templates=TEMPLATES,
-        published=PUBLISHED_NUMBERS,
+        published=TRANSCRIPTION,
         code=code_hash(
             ["acpo.report.html"]
             + [f"acpo.report.tables.{name}" for name in TABLE_NAMES]
