@@ -1,4 +1,4 @@
-"""Draw a figure from run logs, as PDF and PNG, for every suite of the grid."""
+"""Draw a figure as PDF and PNG: for every suite of the grid, or one of the whole grid."""
 
 from pathlib import Path
 
@@ -15,7 +15,9 @@ def main() -> None:
     arguments.add_argument("--results", type=Path, required=True, help="directory of the results, with runs/")
     arguments.add_argument("--figure", required=True, help=", ".join(registry.figure_names()))
     arguments.add_argument("--methods", nargs="+", help="draw these instead of the figure's own choice")
-    arguments.add_argument("--output-dir", type=Path, required=True, help="gets <figure>_<suite>.pdf, .png")
+    arguments.add_argument(
+        "--output-dir", type=Path, required=True, help="gets <figure>_<suite>.pdf, .png, or <figure>.pdf, .png"
+    )
     given = arguments.parse_args()
     results = Results(load_study(given.config), given.results)
     for drawing in registry.draw_figure(given.figure, results, given.methods):

@@ -46,7 +46,7 @@ rule write_paper:
         "results/logs/paper.tsv"
     params:
         grid=digest(STUDY),
-        published=PUBLISHED_NUMBERS,
+        published=TRANSCRIPTION,
         code=code_hash(
             ["acpo.report.paper"]
             + [f"acpo.report.tables.{name}" for name in TABLE_NAMES]

@@ -42,7 +42,7 @@ TIMED = [
 TIMING = ["results/timing.json"] if TIMED else []
 # What a table reads besides cells.
 TABLE_INPUTS = {"table9": TIMING, "table10": [STATISTICS]}
-PUBLISHED_NUMBERS = file_hash(Path(workflow.basedir) / "src/acpo/audit/published.yaml")
+TRANSCRIPTION = file_hash(Path(workflow.basedir) / "src/acpo/audit/published.yaml")
 # The audit reads no report, so the report shows what it says of the same results.
 AUDITS = ["results/audit/published.json", "results/audit/ledger.json"]
 
@@ -106,7 +106,7 @@ rule make_table:
             ]
         ),
         templates=TEMPLATES,
-        published=PUBLISHED_NUMBERS,
+        published=TRANSCRIPTION,
     shell:
         "{PYTHON} {SCRIPTS}/make_table.py --config {STUDY_FILE} --results results --table {wildcards.table} "
         "--output-dir results/tables 2>&1 | tee {log}"
@@ -129,7 +129,7 @@ rule write_macros:
             ["acpo.report.macros"]
             + [f"acpo.report.tables.{name}" for name in TABLE_NAMES]
         ),
-        published=PUBLISHED_NUMBERS,
+        published=TRANSCRIPTION,
     shell:
         "{PYTHON} {SCRIPTS}/write_macros.py --config {STUDY_FILE} --results results --output {output} 2>&1 | tee {log}"
 
@@ -155,7 +155,7 @@ rule plot_overview:
         code=lambda wildcards: code_hash(
             [f"acpo.report.overviews.{wildcards.overview}"]
         ),
-        published=PUBLISHED_NUMBERS,
+        published=TRANSCRIPTION,
     shell:
         "{PYTHON} {SCRIPTS}/plot_figure.py --config {STUDY_FILE} --results results --figure {wildcards.overview} "
         "--output-dir results/figures 2>&1 | tee {log}"
@@ -214,7 +214,7 @@ rule make_report:
     params:
         grid=digest(STUDY),
         templates=TEMPLATES,
-        published=PUBLISHED_NUMBERS,
+        published=TRANSCRIPTION,
         code=code_hash(
             ["acpo.report.page"]
             + [f"acpo.report.tables.{name}" for name in TABLE_NAMES]

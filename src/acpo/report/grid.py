@@ -11,7 +11,7 @@ from acpo.config import Method
 from acpo.report import published
 from acpo.report.published import AVERAGE
 from acpo.report.sources import Results
-from acpo.report.table import Block, Group, Number, Panel, Row, mark_best
+from acpo.report.table import MISSING, Block, Group, Number, Panel, Row, mark_best
 from acpo.results import CheckpointScore
 
 Kind = Literal["best", "last"]
@@ -247,14 +247,20 @@ def _steps_note(results: Results, heads: list[Heading]) -> str:
     study = results.study
     by_steps: dict[str, list[str]] = {}
     for method in study.grid.methods:
-        cells = [Cell(head.suite, method, regime) for head in heads for regime in study.grid.regimes]
-        steps = [result.updates_per_rollout for cell in cells if (result := results.cell(cell))]
-        shown = "/".join(f"{count:g}" for count in dict.fromkeys(steps) if count is not None)
-        by_steps.setdefault(shown, []).append(study.methods[method].label)
-    made = {shown: methods for shown, methods in by_steps.items() if shown}
-    parts = [f"{shown} ({', '.join(methods)})" for shown, methods in made.items()] if len(made) > 1 else list(made)
+        steps = [_steps(results, heads, method, regime) for regime in study.grid.regimes]
+        if any(steps):
+            by_steps.setdefault("/".join(shown or MISSING for shown in steps), []).append(study.methods[method].label)
+    parts = [f"{shown} ({', '.join(methods)})" for shown, methods in by_steps.items()]
     regimes = "/".join(study.regimes[regime].label for regime in study.grid.regimes)
-    return f"Optimizer steps a rollout, {regimes}: {'; '.join(parts)}." if parts else ""
+    if not parts:
+        return ""
+    return f"Optimizer steps a rollout, {regimes}: {'; '.join(parts if len(parts) > 1 else by_steps)}."
+
+
+def _steps(results: Results, heads: list[Heading], method: str, regime: str) -> str:
+    """Return a method's optimizer steps a rollout in a regime, empty where no cell of it has been made."""
+    made = [result for head in heads if (result := results.cell(Cell(head.suite, method, regime)))]
+    return " or ".join(f"{count:g}" for count in dict.fromkeys(result.updates_per_rollout for result in made) if count)
 
 
 def _selects_on_benchmark(results: Results, head: Heading) -> bool:

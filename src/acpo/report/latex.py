@@ -46,13 +46,15 @@ _SPECIAL = {
     "∫": r"$\int$",
     "\n": " ",
     "\u200b": r"\allowbreak{}",  # zero-width space
+    "\u200c": "{}",  # zero-width non-joiner
 }
 _LONG_WORD = 14
 
 
 def escape(text: str) -> str:
     """Escape plain text for LaTeX, with the signs that labels and notes use."""
-    return "".join(_SPECIAL.get(character, character) for character in text)
+    # Two hyphens of a command's option would become a dash.
+    return "".join(_SPECIAL.get(character, character) for character in text.replace("--", "-\u200c-"))
 
 
 def breakable(text: str) -> str:

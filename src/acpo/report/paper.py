@@ -120,29 +120,32 @@ def _block(title: str, block: Block) -> Iterator[str]:
 
 
 def _drawings(results: Results, name: str) -> Iterator[str]:
+    number = f"Figure {name.removeprefix('figure')}. " if name.startswith("figure") else ""
     for drawing in registry.draw_figure(name, results):
-        yield from _figure(results.root, f"figures/{drawing.stem}.pdf", drawing)
+        yield from _figure(results.root, f"figures/{drawing.stem}.pdf", number, drawing)
 
 
-def _figure(root: Path, file: str, drawing: Drawing) -> Iterator[str]:
+def _figure(root: Path, file: str, number: str, drawing: Drawing) -> Iterator[str]:
     yield r"\begin{figure}[!htbp]\centering"
     if (root / file).exists():
         yield rf"\includegraphics[width=\linewidth,height=.72\textheight,keepaspectratio]{{{file}}}"
     else:
         yield breakable(f"Not drawn: results/{file} is missing.")
-    yield rf"\caption{{{breakable(f'{drawing.title}. {drawing.caption}')}}}"
+    yield rf"\caption{{{breakable(f'{number}{drawing.title}. {drawing.caption}')}}}"
     yield r"\end{figure}"
 
 
 def _part(root: Path, title: str, files: dict[str, str]) -> Iterator[str]:
-    yield rf"\begin{{landscape}}\section{{{title}}}"
+    made = [file for file in files if (root / file).exists()]
+    yield (r"\begin{landscape}" if made else r"\clearpage") + rf"\section{{{title}}}"
     for file, what in files.items():
-        if (root / file).exists():
+        if file in made:
             yield rf"\subsection*{{{what}}}\input{{{file}}}"
         else:
             target = file.split("/")[0]
             yield breakable(f"Not made: {what}. snakemake --cores 2 {target} makes results/{file}.") + r"\par"
-    yield r"\end{landscape}"
+    if made:
+        yield r"\end{landscape}"
 
 
 def _provenance(results: Results) -> Iterator[str]:

@@ -16,7 +16,7 @@ class Quantity(Number):
     @property
     def text(self) -> str:
         """The number as printed, or a dash where it is missing."""
-        return MISSING if self.value is None else f"{self.value:.{self.decimals}f}"
+        return MISSING if self.value is None else f"{self.value:.{self.decimals}f}".replace("-", "−")
 
     @property
     def spread_text(self) -> str:

@@ -10,7 +10,7 @@ from audit_study import write_scores
 
 from acpo.audit.verdict import Audit
 from acpo.config import Study
-from acpo.report.latex import escape
+from acpo.report.latex import breakable
 from acpo.store import read_json
 
 ROOT = Path(__file__).parents[3]
@@ -42,8 +42,8 @@ def test_both_audits_in_three_forms_say_the_same(
         assert tex.isascii(), "every sign has its command"
         assert page.count("<tr>") == len(audit.rows) + 1
         for row in audit.rows:
-            assert escape(row.claim) in tex
-            assert escape(row.recomputed) in tex
+            assert breakable(row.claim) in tex
+            assert breakable(row.recomputed) in tex
             assert str(row.verdict) in page
     told = capsys.readouterr().out
     assert "needs results/theory/statements.json; make it with: snakemake --cores 1 theory." in told

@@ -134,6 +134,15 @@ def test_gaps_are_named_with_the_command_that_fills_them(tmp_path: Path) -> None
     assert command in notes
 
 
+def test_steps_of_a_rollout_are_said_once_where_all_agree(tmp_path: Path) -> None:
+    for method in ("dapo", "acpo"):
+        write_cell(tmp_path, Cell("mini", method, "offp"), {0: 0.3})
+    assert "Optimizer steps a rollout, N-OnP./OffP.: –/16." in build("table6", tmp_path, "mini").blocks[0].notes
+    write_cell(tmp_path, Cell("mini", "acpo", "nonp"), {0: 0.3})
+    notes = build("table6", tmp_path, "mini").blocks[0].notes
+    assert "Optimizer steps a rollout, N-OnP./OffP.: –/16 (DAPO); 2/16 (ACPO)." in notes
+
+
 def test_the_base_model_has_no_row_and_is_not_missed(tmp_path: Path) -> None:
     table = build("table6", tmp_path, "mini")
     assert not any("base" in number for number in table.frame().cell)

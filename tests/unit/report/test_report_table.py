@@ -232,6 +232,13 @@ def test_escape() -> None:
     assert latex.escape("50% & a_b #1 {x} ~ ^ \\ $") == (
         r"50\% \& a\_b \#1 \{x\} \textasciitilde{} \textasciicircum{} \textbackslash{} \$"
     )
+    assert latex.escape("--cores – 2") == "-{}-cores -- 2"
+
+
+def test_only_long_words_may_break_after_their_marks() -> None:
+    assert latex.breakable("a/b results/probes_x/c") == (
+        r"a/b results/\allowbreak{}probes\_\allowbreak{}x/\allowbreak{}c"
+    )
 
 
 def test_a_cell_under_another_name_is_refused(tmp_path: Path, study: Study) -> None:

@@ -181,7 +181,8 @@ class _View:
             "Inference mode. Paired: by question, and by training seed where both have the same; standard errors cross "
             "questions and seeds. Sign flips: of the questions' differences, about these checkpoints. Holm: Paired, "
             f"corrected together with the others of the family {family}{self._family_size(family)}.",
-            f"Bold: p < {alpha:g}, unrounded; the sign of the difference says in favour of which side.",
+            f"Bold: p < {alpha:g}, unrounded; the sign of the difference says in favour of which side. With few "
+            "training seeds a Paired p below 0.001 says no more than that.",
         ]
         if any(item.inference.note for item in found):
             notes.append(f"With one training seed a side there is {CHECKPOINTS_ONLY}.")
