@@ -17,7 +17,7 @@ ENGINES := verl-cpu gpu
 
 demo: venv
 	.venv/bin/snakemake --cores $(CORES) --rerun-incomplete
-	@echo "The report is results/report.html; the table is results/tables/table1.tex"
+	@echo "The report is results/report.html, the paper results/paper.pdf (where there is LaTeX); tables are in results/tables"
 
 test: lint types unit
 

@@ -1,6 +1,7 @@
 """The study, and what every rule needs to know of it."""
 
 import gc
+import shutil
 import signal
 import sys
 from functools import cache
@@ -25,6 +26,7 @@ from acpo.provenance import (
     sampling_modules,
     training_modules,
 )
+from acpo.report.pdf import PACKAGES
 from acpo.store import write_json
 from snakemake.exceptions import WorkflowError
 
@@ -58,6 +60,8 @@ shell.prefix(
 )
 PYTHON = sys.executable
 SCRIPTS = f"{workflow.basedir}/scripts"
+PAPER_PDF = "results/paper.pdf"
+HAS_LATEX = shutil.which("pdflatex") is not None
 
 
 wildcard_constraints:

@@ -1,17 +1,11 @@
 """The paper: LaTeX always, a PDF where there is LaTeX."""
 
-import shutil
-
-from acpo.report.pdf import PACKAGES
-
 
 localrules:
     write_paper,
     compile_paper,
 
 
-PAPER_PDF = "results/paper.pdf"
-HAS_LATEX = shutil.which("pdflatex") is not None
 PAPER = ["results/paper.tex", *([PAPER_PDF] if HAS_LATEX else [])]
 # What the paper includes where it has been made, or is asked for by the same command.
 PAPER_PARTS = {

@@ -66,22 +66,22 @@ def breakable(text: str) -> str:
 def render(table: Table) -> str:
     r"""Render a table. Every number's cell file stands in a comment above its row.
 
-    The result needs `\usepackage{booktabs}` and nothing else; caption and label belong to the paper.
+    The result needs `\usepackage{booktabs}` and nothing else; caption and label belong to the paper. A page may break
+    between sub-tables where the whole is not in a float.
     """
     lines = [
         _comment(f"{table.title}: {table.caption}"),
         "% Made by scripts/make_table.py; changes here are lost. Needs booktabs.",
-        r"\begin{minipage}{\linewidth}\centering",
     ]
     for index, block in enumerate(table.blocks):
+        lines += [r"\par\medskip"] if index else []
+        lines.append(r"\noindent\begin{minipage}{\linewidth}\centering")
         if len(table.blocks) > 1:
             lines.append(rf"\textit{{({mark(index, table)}) {escape(block.title)}}}\par\smallskip")
-        lines += [render_tabular(block), r"\par\smallskip", render_notes(block)]
-        if index + 1 < len(table.blocks):
-            lines.append(r"\par\medskip\centering")
+        lines += [render_tabular(block), r"\par\smallskip", render_notes(block), r"\end{minipage}"]
     if not table.blocks:
         lines.append(escape(table.caption))
-    return "\n".join([*lines, r"\end{minipage}", ""])
+    return "\n".join([*lines, ""])
 
 
 def mark(index: int, table: Table) -> str:

@@ -1,5 +1,7 @@
 """Table 10: both modes side by side, no dash where a number exists, a reason where none does."""
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import pandas as pd
@@ -122,3 +124,17 @@ def test_a_study_without_families_in_its_grid(tmp_path: Path) -> None:
     values["grid"]["methods"] = ["dapo", "cispo"]
     table = table10(parse_study(values), tmp_path)
     assert (table.blocks, table.caption) == ((), "The study declares no comparison within its grid")
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed (texlive-latex-base)")
+def test_its_sub_tables_fit_pages_that_may_break_between_them(study: Study, tmp_path: Path) -> None:
+    fill_statistics(tmp_path, study)
+    (tmp_path / "table10.tex").write_text(latex.render(table10(study, tmp_path)), encoding="utf-8")
+    (tmp_path / "paper.tex").write_text(
+        "\\documentclass{article}\n\\usepackage{booktabs}\n\\usepackage[margin=2cm]{geometry}\n"
+        "\\begin{document}\n\\input{table10.tex}\\end{document}\n"
+    )
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in done.stdout

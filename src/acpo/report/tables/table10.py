@@ -177,7 +177,7 @@ class _View:
         notes = [
             f"Difference: treatment minus baseline, mean over training seeds ({sized}).",
             "Paper mode: Welch's one-tailed t-test on the k repeat-means of one checkpoint a method, treatment better; "
-            "it takes other questions and other training seeds for certain.",
+            "it knows nothing of other questions or other training seeds.",
             "Inference mode. Paired: by question, and by training seed where both have the same; standard errors cross "
             "questions and seeds. Sign flips: of the questions' differences, about these checkpoints. Holm: Paired, "
             f"corrected together with the others of the family {family}{self._family_size(family)}.",
