@@ -1,6 +1,7 @@
 """The audit as a target: alone on an empty folder, and again when there is more to judge."""
 
 import json
+import re
 import resource
 from pathlib import Path
 
@@ -14,6 +15,20 @@ def test_audit_plans_no_study(snakemake: Snakemake) -> None:
     done = snakemake("--cores", "2", "--dry-run", "audit", small=False)
     assert done.returncode == 0, done.stderr
     assert planned(done.stdout) == {"audit": 1, "audit_claims": 1}
+
+
+@pytest.mark.parametrize("target", [(), ("all",), ("results/report.html",)])
+def test_report_waits_for_the_audit_and_the_audit_for_the_study(snakemake: Snakemake, target: tuple[str, ...]) -> None:
+    done = snakemake(*target, "--cores", "2", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    jobs = planned(done.stdout)
+    assert (jobs["make_report"], jobs["audit_claims"], jobs["compare_methods"]) == (1, 1, 1)
+    inputs = dict(re.findall(r"rule (\w+):\n    input: (.*)", done.stdout))
+    assert "results/mini_acpo_offp.json" in inputs["audit_claims"]
+    assert "results/runs/mini_acpo_offp/seed0/run.json" in inputs["audit_claims"]
+    assert "results/probes/mini_dapo_offp/seed0/tokens.json" in inputs["audit_claims"]
+    for needed in ("audit/ledger.json", "statistics/statistics.json", "runs/mini_acpo_offp/seed0/verdicts.parquet"):
+        assert f"results/{needed}" in inputs["make_report"]
 
 
 @pytest.mark.slow

@@ -16,15 +16,6 @@ localrules:
     audit,
 
 
-def evidence_identity(wildcards, input) -> str:
-    """Hash the evidence that exists now and is no input, so that more of it, or other, judges again."""
-    found = {
-        str(file) for pattern in EVIDENCE for file in Path("results").glob(pattern)
-    }
-    listed = "\n".join(f"{file} {file_hash(file)}" for file in sorted(found - {*input}))
-    return hashlib.sha256(listed.encode()).hexdigest()[:16]
-
-
 # What the same command asks for comes first.
 STUDIED = [*GRID_CELLS, *GRID_RUNS, *DRAWN_TOKEN_PROBES, *GRADIENT_PROBES, *TIMING]
 TOGETHER = {
@@ -48,6 +39,14 @@ def asked_together(wildcards) -> list[str]:
         if target in targets
         for file in files
     ]
+
+
+def evidence_identity(wildcards) -> str:
+    """Hash the evidence that exists now and is no input, so that more of it, or other, judges again."""
+    given = {*map(Path, asked_together(wildcards))}
+    found = {file for pattern in EVIDENCE for file in Path("results").glob(pattern)}
+    listed = "\n".join(f"{file} {file_hash(file)}" for file in sorted(found - given))
+    return hashlib.sha256(listed.encode()).hexdigest()[:16]
 
 
 rule audit_claims:

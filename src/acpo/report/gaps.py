@@ -71,7 +71,12 @@ def _short(results: Results, cell: Cell, result: CellResult) -> str:
 def _stores(results: Results) -> list[Gap]:
     """List what cells with a result lack to look into their responses."""
     gaps = [
-        Gap(f"data/{name}", "questions", "no data set: its questions are not shown", f"{MAKE}results/data/{name}.parquet")
+        Gap(
+            f"data/{name}",
+            "questions",
+            "no data set: its questions are not shown",
+            f"{MAKE}results/data/{name}.parquet",
+        )
         for suite in results.study.grid.suites
         for name in data_gaps(results, suite)
     ]
@@ -113,11 +118,11 @@ def _probes(results: Results) -> list[Gap]:
         if cell.is_base or cell.method not in study.probes.methods:
             continue
         suite, seeds = study.suites[cell.suite], len(study.seeds)
-        kinds = [("tokens", results.token_probes(cell), seeds if suite.token_store.rollouts else 0)]
+        kinds = [("tokens", len(results.token_probes(cell)), seeds if suite.token_store.rollouts else 0)]
         if suite.engine.name == "tiny":
-            kinds.append(("gradients", results.gradient_probes(cell), min(study.probes.seeds, seeds)))
+            kinds.append(("gradients", len(results.gradient_probes(cell)), min(study.probes.seeds, seeds)))
         for kind, found, wanted in kinds:
-            if len(found) < wanted:
+            if found < wanted:
                 name = f"probes/{cell}/seed*/{kind}.json"
-                gaps.append(Gap(name, f"probes of {kind}", f"{len(found)} of {wanted} seeds", f"{MAKE}probes"))
+                gaps.append(Gap(name, f"probes of {kind}", f"{found} of {wanted} seeds", f"{MAKE}probes"))
     return gaps

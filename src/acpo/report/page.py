@@ -82,7 +82,7 @@ def _page(results: Results, graded: Graded, packed: Packed) -> dict[str, object]
         "script_sources": Markup(" ".join(sources)),
         "libraries": libraries(),
         "page_data": pack(compact(page_data(results, graded))),
-        "responses": Markup(compact(packed.blocks)),
+        "responses": Markup(compact(packed.blocks).replace("<", "\\u003c")),
         "coverage": [
             {
                 "label": "/".join(place),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from explorer_fixtures import HOSTILE, QUESTIONS, SAMPLES, explored_study
+from explorer_fixtures import HOSTILE, QUESTIONS, SAMPLES
 
 from acpo.cells import Cell
 from acpo.report.durations import run_times
@@ -166,7 +166,9 @@ def test_budget_keeps_a_fixed_part_of_the_questions_and_says_which(explored: Res
     assert pack_responses(explored, graded, 10).blocks == {"mini/test": {}}
 
 
-def test_page_says_which_questions_it_leaves_out(few_figures: None, explored: Results, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_says_which_questions_it_leaves_out(
+    few_figures: None, explored: Results, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("acpo.report.page.pack_responses", lambda results, found: pack_responses(results, found, 3000))
     report = render_report(explored)
     kept = pack_responses(explored, read_graded(explored), 3000).shown[PLACE]

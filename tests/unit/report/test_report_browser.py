@@ -81,12 +81,16 @@ def test_numbers_sort_by_their_value_not_by_their_print(page: Browser) -> None:
     page.choose("compare-b", "mini_acpo_offp")
     focus(page, "#compare-list th:nth-child(4) button")
     page.press("Enter")
-    changes = [float(text) for text in column(page, "Questions that changed", 3)]
-    assert changes == sorted(changes)
+    texts = column(page, "Questions that changed", 3)
+    page.run(
+        "[...document.querySelectorAll('#compare-list .dt-paging button')].find((b) => b.innerText === '2').click()"
+    )
+    changes = [float(text) for text in texts + column(page, "Questions that changed", 3)]
+    assert (len(changes), changes) == (QUESTIONS, sorted(changes))
     assert len({change for change in changes if change < 0}) > 1  # as text "-12.5" comes before "-50.0"
-    focus(page, 'table[data-title="Comparisons"] th:nth-child(6) button')
+    focus(page, 'table[data-title="Comparisons"] th:nth-child(5) button')
     page.press("Enter")
-    differences = [float(text) for text in column(page, "Comparisons", 5)]
+    differences = [float(text) for text in column(page, "Comparisons", 4)]
     assert differences == sorted(differences) != sorted(differences, reverse=True)
 
 
@@ -104,8 +108,8 @@ def test_words_and_choices_filter_a_table(page: Browser) -> None:
 
 def test_verdicts_of_the_audit_are_filtered(page: Browser) -> None:
     assert len(column(page, "The ledger", 4)) == 4
-    page.run("""(() => { const bar = document.querySelector('input[aria-label="Filter The ledger"]').closest('.controls');
-        const select = bar.querySelector('select'); select.value = 'reproduced';
+    page.run("""(() => { const words = document.querySelector('input[aria-label="Filter The ledger"]');
+        const select = words.closest('.controls').querySelector('select'); select.value = 'reproduced';
         select.dispatchEvent(new Event('change')); })()""")
     assert column(page, "The ledger", 4) == ["reproduced"]
 
@@ -241,7 +245,9 @@ def test_without_a_script_the_page_still_reads(browser: Browser, written: Path) 
     try:
         browser.call("Page.navigate", url=written.as_uri())
         browser.wait_for("document.querySelectorAll('table').length > 5 && document.readyState === 'complete'")
-        shown = """(selector) => [...document.querySelectorAll(selector)].filter((node) => node.checkVisibility()).length"""
+        shown = (
+            """(selector) => [...document.querySelectorAll(selector)].filter((node) => node.checkVisibility()).length"""
+        )
         assert browser.run(f"({shown})('.interactive')") == 0
         assert browser.run(f"({shown})('.without-script')") >= 4
         assert browser.run(f"({shown})('table[data-title=\"Comparisons\"] tbody tr')") == 8

@@ -202,7 +202,9 @@ def test_a_browser_shows_it_without_complaint(report: str, tmp_path: Path) -> No
     page.write_text(report, encoding="utf-8")
     with closing(Browser(tmp_path / "profile", WIDTH, HEIGHT)) as browser:
         browser.open(page)
-        browser.call("Emulation.setDeviceMetricsOverride", width=WIDTH, height=HEIGHT, deviceScaleFactor=1, mobile=False)
+        browser.call(
+            "Emulation.setDeviceMetricsOverride", width=WIDTH, height=HEIGHT, deviceScaleFactor=1, mobile=False
+        )
         browser.picture(picture)
         assert browser.complaints == []
     assert_shows_content(picture)

@@ -45,10 +45,10 @@ def _datatables() -> str:
     """Return DataTables as itables bundles it: a module made a function, its export a global, to run without a file."""
     code = (files("itables") / "html" / "dt_bundle.js").read_text(encoding="utf-8")
     exports = EXPORTS.search(code)
-    names = dict(reversed(item.split(" as ")) for item in exports[1].split(",")) if exports else {}
-    if exports is None or "default" not in names:
+    default = re.search(r"([\w$]+) as default\b", exports[1]) if exports else None
+    if exports is None or default is None:
         raise StoreError(
             "itables: its DataTables bundle exports no default: install the version that pyproject.toml pins"
         )
-    made = f"globalThis.DataTable={names['default']};"
+    made = f"globalThis.DataTable={default[1]};"
     return f'(()=>{{"use strict";{code[: exports.start()]}{made}{code[exports.end() :]}}})();'

@@ -66,7 +66,7 @@ def _scores(statistics: StatisticsResult | None) -> list[dict[str, Any]]:
     return [
         {
             "cell": item.cell,
-            "benchmark": item.benchmark,
+            "place": f"{item.suite}/{item.benchmark}",
             "checkpoint": item.checkpoint,
             "mean": short(100 * item.mean),
             "low": short(100 * item.interval.low) if item.interval else None,

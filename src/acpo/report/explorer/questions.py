@@ -95,7 +95,5 @@ def _right_counts(graded: Graded) -> Iterator[dict[str, Any]]:
             "benchmark": benchmark,
             "checkpoint": checkpoint,
             "k": item.k,
-            "right": {
-                str(seed): counts[order].tolist() for seed, counts in zip(item.seeds, item.right, strict=True)
-            },
+            "right": {str(seed): counts[order].tolist() for seed, counts in zip(item.seeds, item.right, strict=True)},
         }

@@ -74,7 +74,8 @@ def _hash(question: str) -> bytes:
 
 def _affordable(graded: Graded, budget: int) -> list[Question]:
     """Return the first questions, at least one, whose responses may fit."""
-    chosen, tokens = [], 0
+    chosen: list[Question] = []
+    tokens = 0
     for place, question in drawing_order(graded):
         tokens += int(graded.tokens[place][question])
         if chosen and tokens > budget * TOKENS_PER_BYTE:

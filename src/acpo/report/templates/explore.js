@@ -206,13 +206,13 @@ const shortName = (cell) => {
 };
 
 function drawScores() {
-  const [suite, benchmark] = byId("scores-place").value.split("/");
+  const place = byId("scores-place").value;
   const checkpoint = byId("scores-checkpoint").value;
   const traces = [];
-  for (const cell of state.data.cells.filter((one) => one.suite === suite)) {
+  for (const cell of state.data.cells) {
     const kind = cell.method === "base" ? "last" : checkpoint;
     const score = state.data.scores.find(
-      (one) => one.cell === cell.name && one.benchmark === benchmark && one.checkpoint === kind);
+      (one) => one.cell === cell.name && one.place === place && one.checkpoint === kind);
     if (!score) continue;
     const spread = { array: [score.high - score.mean], arrayminus: [score.mean - score.low] };
     traces.push({
@@ -222,7 +222,7 @@ function drawScores() {
       hovertemplate: `${fixed(score.mean)} % (${fixed(score.low)} to ${fixed(score.high)})<extra>${cell.name}</extra>`,
     });
   }
-  const words = `Scores with intervals of ${traces.length} cells on ${benchmark}, ${checkpoint} checkpoint`;
+  const words = `Scores with intervals of ${traces.length} cells on ${place}, ${checkpoint} checkpoint`;
   const layout = { height: 110 + 30 * traces.length, margin: { l: 150, r: 15, t: 10, b: 50 } };
   draw("scores-plot", words, traces, { ...layout, xaxis: { title: { text: "Score (%)" } }, yaxis: { autorange: "reversed" } });
 }
@@ -494,9 +494,7 @@ function listChanges(place, ours, theirs, rows) {
 
 function startScores() {
   if (!byId("scores-plot")) return;
-  const places = unique(state.data.scores.map(({ cell, benchmark }) =>
-    `${state.data.cells.find(({ name }) => name === cell)?.suite}/${benchmark}`));
-  fill(byId("scores-place"), places.map((place) => [place, place]));
+  fill(byId("scores-place"), unique(state.data.scores.map(({ place }) => place)).map((place) => [place, place]));
   fill(byId("scores-checkpoint"), [["last", "last"], ["best", "best"]]);
   onChange(["scores-place", "scores-checkpoint"], drawScores);
   drawScores();
