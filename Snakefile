@@ -36,5 +36,6 @@ rule all:
         TABLES,
         MACROS,
         FIGURES,
+        rules.theory.input,
         "results/report.html",
         PAPER,

@@ -17,7 +17,7 @@ def main() -> None:
     arguments.add_argument("--output", type=Path, required=True, help="the LaTeX file")
     given = arguments.parse_args()
     results = Results(load_study(given.config), given.results)
-    tables = [registry.make_table(name, results) for name in registry.table_names()]
+    tables = registry.made_tables(results)
     write_text(given.output, render_macros(tables))
 
 

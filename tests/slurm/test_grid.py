@@ -14,7 +14,7 @@ CELLS = 3  # DAPO, ACPO and the base model, one seed each
 SUBMITTED = {
     "format_dataset": 3, "make_base": 1, "train_policy": CELLS - 1, "sample_responses": CELLS, "grade_samples": CELLS,
     "score_cell": CELLS, "probe_tokens": 1, "drift_policy": 1, "probe_gradients": 1, "time_updates": 1,
-    "compare_methods": 1, "audit_claims": 1,
+    "compare_methods": 1,
 }  # fmt: skip
 
 

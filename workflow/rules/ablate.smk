@@ -45,3 +45,21 @@ rule ablations:
             table=STUDY.ablations,
             kind=["tex", "csv", "html"],
         ),
+
+
+# Report, paper and macros show the ablations that are there, and train none: a grid of them may cost more than the study.
+ABLATION_TABLES = [f"results/tables/{table}.tex" for table in STUDY.ablations]
+
+
+def asked_ablations(wildcards) -> list[str]:
+    """Return the tables of ablations that the command itself asks for."""
+    targets = workflow.dag_settings.targets
+    return [
+        file for file in ABLATION_TABLES if "ablations" in targets or file in targets
+    ]
+
+
+def made_ablations(wildcards, input) -> dict[str, str]:
+    """Hash the tables of ablations that exist and are no input, so that what shows them is made again with new ones."""
+    found = {file for file in ABLATION_TABLES if Path(file).exists()} - {*input}
+    return {file: file_hash(file) for file in sorted(found)}

@@ -14,10 +14,18 @@ EVIDENCE = [
 
 localrules:
     audit,
+    audit_claims,
 
 
 # What the same command asks for comes first.
-STUDIED = [*GRID_CELLS, *GRID_RUNS, *DRAWN_TOKEN_PROBES, *GRADIENT_PROBES, *TIMING]
+STUDIED = [
+    *GRID_CELLS,
+    *GRID_RUNS,
+    *DRAWN_TOKEN_PROBES,
+    *GRADIENT_PROBES,
+    *TIMING,
+    *rules.theory.input,
+]
 TOGETHER = {
     "probes": [*TOKEN_PROBES, *GRADIENT_PROBES],
     "theory": rules.theory.input,

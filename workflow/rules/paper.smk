@@ -7,22 +7,11 @@ localrules:
 
 
 PAPER = ["results/paper.tex", *([PAPER_PDF] if HAS_LATEX else [])]
-# What the paper includes where it has been made, or is asked for by the same command.
-PAPER_PARTS = {
-    "audit": multiext("results/audit/", "published.tex", "ledger.tex"),
-    "theory": ["results/theory/statements.tex"],
-}
-
-
-def paper_parts(wildcards) -> list[str]:
-    """Return the parts of the paper that other targets make."""
-    asked = workflow.dag_settings.targets
-    return [
-        file
-        for target, files in PAPER_PARTS.items()
-        for file in files
-        if target in asked or Path(file).exists()
-    ]
+PAPER_PARTS = [
+    "results/audit/published.tex",
+    "results/audit/ledger.tex",
+    "results/theory/statements.tex",
+]
 
 
 rule write_paper:
@@ -31,7 +20,8 @@ rule write_paper:
         FIGURES,
         STATISTICS,
         TIMING,
-        paper_parts,
+        PAPER_PARTS,
+        asked_ablations,
     output:
         "results/paper.tex",
     log:
@@ -41,6 +31,7 @@ rule write_paper:
     params:
         grid=digest(STUDY),
         published=TRANSCRIPTION,
+        ablations=made_ablations,
         code=code_hash(
             ["acpo.report.paper"]
             + [f"acpo.report.tables.{name}" for name in TABLE_NAMES]
@@ -54,7 +45,7 @@ rule write_paper:
 rule compile_paper:
     input:
         FIGURES,
-        paper_parts,
+        PAPER_PARTS,
         paper="results/paper.tex",
     output:
         report(

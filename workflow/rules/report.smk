@@ -117,6 +117,7 @@ rule write_macros:
         GRID_CELLS,
         STATISTICS,
         TIMING,
+        asked_ablations,
     output:
         MACROS,
     log:
@@ -130,6 +131,7 @@ rule write_macros:
             + [f"acpo.report.tables.{name}" for name in TABLE_NAMES]
         ),
         published=TRANSCRIPTION,
+        ablations=made_ablations,
     shell:
         "{PYTHON} {SCRIPTS}/write_macros.py --config {STUDY_FILE} --results results --output {output} 2>&1 | tee {log}"
 
@@ -200,6 +202,7 @@ rule make_report:
         TIMING,
         STATISTICS,
         AUDITS,
+        asked_ablations,
     output:
         report(
             "results/report.html",
@@ -215,6 +218,7 @@ rule make_report:
         grid=digest(STUDY),
         templates=TEMPLATES,
         published=TRANSCRIPTION,
+        ablations=made_ablations,
         code=code_hash(
             ["acpo.report.page"]
             + [f"acpo.report.tables.{name}" for name in TABLE_NAMES]

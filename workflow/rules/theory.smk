@@ -3,6 +3,9 @@
 
 localrules:
     theory,
+    check_theory,
+    map_dominance,
+    plot_sign_map,
 
 
 rule check_theory:

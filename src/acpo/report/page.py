@@ -39,7 +39,7 @@ def _results(results: Results) -> dict[str, object]:
     """Gather what is read off the results: tables, figures, scores, times, origins, gaps."""
     scores, cells = details.score_rows(results), grid_cells(results.study)
     return {
-        "tables": [registry.make_table(name, results) for name in registry.table_names()],
+        "tables": registry.made_tables(results),
         "figures": [
             {"drawing": drawing, "source": _embedded(drawing)}
             for name in registry.figure_names()

@@ -58,7 +58,7 @@ def render_paper(results: Results) -> str:
     """
     study = results.study
     suites = ", ".join(study.suites[name].label for name in study.grid.suites)
-    tables = [registry.make_table(name, results) for name in registry.table_names()]
+    tables = registry.made_tables(results)
     lines = [
         "% Made by scripts/write_paper.py; changes here are lost.",
         PREAMBLE + rf"\title{{Methods of reinforcement learning with verifiable rewards on {escape(suites)}}}",

@@ -52,6 +52,17 @@ def ablation_names() -> list[str]:
     return _names(ablations)
 
 
+def made_tables(results: Results) -> list[Table]:
+    """Build what report, paper and macros show: the tables of the grid, and those of ablations that have been made.
+
+    Raises:
+        StoreError: a cell's result exists but cannot be read.
+    """
+    folder = results.root / "tables"
+    made = [name for name in ablation_names() if name in results.study.ablations and (folder / f"{name}.tex").exists()]
+    return [make_table(name, results) for name in sorted([*table_names(), *made], key=_numbered)]
+
+
 def figure_names() -> list[str]:
     """List the figures that can be made, of suites and of the whole grid."""
     return sorted([*_names(figures), *_names(overviews)], key=_numbered)
