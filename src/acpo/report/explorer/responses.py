@@ -17,8 +17,8 @@ from acpo.store import read_table
 
 BUDGET = 5_000_000
 """How many bytes of the page responses may take."""
-TOKENS_PER_BYTE = 4
-"""No store packs more tokens of responses into a byte: what cannot fit is not read."""
+TOKENS_PER_BYTE = 8
+"""How many tokens of responses a packed byte holds at the most: what cannot fit is not read."""
 FACTS = ("response", "correct", "extracted", "reason", "response_tokens", "finish_reason")
 
 Question = tuple[Place, str]

@@ -33,6 +33,8 @@ function onChange(ids, action) {
 const unique = (values) => [...new Set(values)];
 const fixed = (value, digits = 2) => (value === null || value === undefined ? "–" : value.toFixed(digits));
 const signed = (value, digits = 2) => (value > 0 ? "+" : "") + fixed(value, digits);
+const range = ({ low, high }) => `${signed(100 * low)} to ${signed(100 * high)}`;
+const showT = ({ t, df }) => `t(${fixed(df, 1)}) = ${fixed(t)}`;
 const showP = (p) => (p < 0.001 ? "< 0.001" : fixed(p, 3));
 // Plotly reads some tags in its labels; names from the configuration are to be read as they are.
 const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
@@ -113,7 +115,8 @@ function chooser(api, column, title) {
 function listRows(box, title, columns, rows, paging = true) {
   state.tables.get(box)?.destroy();
   const head = make("tr", {}, ...columns.map(([name]) => make("th", { scope: "col", textContent: name })));
-  const body = make("tbody", {}, ...rows.map((row) => make("tr", {}, ...columns.map(([, value, digits]) => cellOf(value(row), digits)))));
+  const line = (row) => make("tr", {}, ...columns.map(([, value, digits]) => cellOf(value(row), digits)));
+  const body = make("tbody", {}, ...rows.map(line));
   const table = make("table", { className: "data" }, make("thead", {}, head), body);
   table.dataset.title = title;
   const scroll = make("div", { className: "scroll", tabIndex: 0, role: "region", ariaLabel: title }, table);
@@ -224,7 +227,8 @@ function drawScores() {
   }
   const words = `Scores with intervals of ${traces.length} cells on ${place}, ${checkpoint} checkpoint`;
   const layout = { height: 110 + 30 * traces.length, margin: { l: 150, r: 15, t: 10, b: 50 } };
-  draw("scores-plot", words, traces, { ...layout, xaxis: { title: { text: "Score (%)" } }, yaxis: { autorange: "reversed" } });
+  const axes = { xaxis: { title: { text: "Score (%)" } }, yaxis: { autorange: "reversed" } };
+  draw("scores-plot", words, traces, { ...layout, ...axes });
 }
 
 function drawTimes() {
@@ -243,7 +247,8 @@ function drawTimes() {
     hovertemplate: `%{y}: %{x:.1f} s<extra>${name}</extra>`,
   }));
   const layout = { barmode: "stack", height: 140 + 28 * cells.length, margin: { l: 150, r: 15, t: 40, b: 50 } };
-  const axes = { xaxis: { title: { text: "Seconds a run, mean over training seeds" } }, yaxis: { autorange: "reversed" } };
+  const xTitle = "Seconds a run, mean over training seeds";
+  const axes = { xaxis: { title: { text: xTitle } }, yaxis: { autorange: "reversed" } };
   draw("times-plot", "Seconds of sampling, updates and the rest of each cell's training runs", traces,
     { ...layout, ...axes, legend: { orientation: "h", y: 1.12 } });
 }
@@ -258,9 +263,10 @@ function addMethodBoxes() {
   for (const method of Object.keys(state.data.methods).filter((name) => name !== "base")) {
     const box = make("input", { type: "checkbox", value: method, checked: true });
     const swatch = make("span", { className: "swatch", ariaHidden: "true" });
-    swatch.style.borderTopColor = state.data.methods[method].colour === "#000000" ? "var(--ink)" : state.data.methods[method].colour;
-    swatch.style.borderTopStyle = { solid: "solid", dot: "dotted" }[state.data.methods[method].dash] ?? "dashed";
-    byId("curves-methods").append(make("label", {}, box, " ", swatch, ` ${state.data.methods[method].label}`));
+    const { label, colour, dash } = state.data.methods[method];
+    swatch.style.borderTopColor = colour === "#000000" ? "var(--ink)" : colour;
+    swatch.style.borderTopStyle = { solid: "solid", dot: "dotted" }[dash] ?? "dashed";
+    byId("curves-methods").append(make("label", {}, box, " ", swatch, ` ${label}`));
   }
 }
 
@@ -307,7 +313,8 @@ const seedMean = (entry, at) =>
 function cellsOf(place) {
   const [suite, benchmark] = place.split("/");
   const graded = new Set(state.data.right.filter((one) => one.benchmark === benchmark).map((one) => one.cell));
-  return state.data.cells.filter((cell) => cell.suite === suite && graded.has(cell.name)).map(({ name }) => [name, name]);
+  const cells = state.data.cells.filter((cell) => cell.suite === suite && graded.has(cell.name));
+  return cells.map(({ name }) => [name, name]);
 }
 
 function linkTo(place, cell, checkpoint, seed, question, text) {
@@ -353,7 +360,8 @@ async function showQuestion({ place, cell, checkpoint, seed, question }) {
   const heading = make("h3", { textContent: `${question}: ${cell}, seed ${seed}, ${kind} checkpoint` });
   box.hidden = false;
   if (at < 0 || run.length === 0) {
-    box.replaceChildren(heading, make("p", { textContent: "This file has no responses of this run to this question." }));
+    const nothing = make("p", { textContent: "This file has no responses of this run to this question." });
+    box.replaceChildren(heading, nothing);
   } else {
     const [, prompt, gold] = state.data.questions[place][at];
     const right = run.filter(([, correct]) => correct).length;
@@ -407,7 +415,8 @@ function pairOf(a, b, benchmark, checkpoint) {
   const mirrored = state.data.pairs.find((one) => same(one) && one.a === b && one.b === a);
   return mirrored && {
     ...mirrored, a, b, difference: -mirrored.difference, low: -mirrored.high, high: -mirrored.low,
-    t: mirrored.t === null ? null : -mirrored.t, cliffs_delta: -mirrored.cliffs_delta, improvement: 1 - mirrored.improvement,
+    t: mirrored.t === null ? null : -mirrored.t, cliffs_delta: -mirrored.cliffs_delta,
+    improvement: 1 - mirrored.improvement,
   };
 }
 
@@ -434,31 +443,37 @@ function summarise(pair, rows, benchmark, checkpoint) {
   const better = rows.filter(({ change }) => change > 0).length;
   const worse = rows.filter(({ change }) => change < 0).length;
   const facts = [
-    ["A - B, points", `${signed(100 * pair.difference)} (${100 * state.data.coverage} % interval ${signed(100 * pair.low)} to ${signed(100 * pair.high)})`],
+    ["A - B, points", `${signed(100 * pair.difference)} (${100 * state.data.coverage} % interval ${range(pair)})`],
     ["Standard error, points", fixed(100 * pair.standard_error)],
-    ["Paired t-test", pair.t === null ? "no spread" : `t(${fixed(pair.df, 1)}) = ${fixed(pair.t)}, two-sided p ${showP(pair.p)}`],
-    ["Questions", `A better on ${better}, B better on ${worse}, equal on ${rows.length - better - worse} (Cliff's δ ${signed(pair.cliffs_delta, 3)})`],
-    ["A run of A above one of B", fixed(pair.improvement)],
+    ["Paired t-test", pair.t === null ? "no spread" : `${showT(pair)}, two-sided p ${showP(pair.p)}`],
+    ["Questions", `A better on ${better}, B better on ${worse}, equal on ${rows.length - better - worse}`],
+    ["Cliff's δ over questions", signed(pair.cliffs_delta, 3)],
+    ["A run of A above one of B", `with chance ${fixed(pair.improvement)}`],
     ["About", pair.scope === "algorithm" ? "the algorithms" : "these checkpoints only"],
     ["Paired by", pair.paired_seeds ? "question and training seed" : "question"],
     ...declaredFacts(pair, benchmark, checkpoint),
   ];
-  const list = make("dl", {}, ...facts.flatMap(([term, words]) => [make("dt", { textContent: term }), make("dd", { textContent: words })]));
-  return box.replaceChildren(list);
+  const entry = ([term, words]) => [make("dt", { textContent: term }), make("dd", { textContent: words })];
+  return box.replaceChildren(make("dl", {}, ...facts.flatMap(entry)));
 }
 
 // What the study's statistics say of the same pair, where it is one of the declared comparisons.
 function declaredFacts({ a, b }, benchmark, checkpoint) {
   const found = state.data.declared.find((one) => one.benchmark === benchmark && one.checkpoint === checkpoint &&
     [a, b].includes(one.treatment_cell) && [a, b].includes(one.baseline_cell));
-  if (!found) return [["In the statistics", "not a declared comparison: this p is corrected for nothing, this interval is a t interval"]];
-  const { inference: { difference, interval, p, permutation_p: flips }, adjusted, paper } = found;
-  const corrected = Object.values(adjusted).map(({ holm, bh }) => `Holm ${showP(holm)}, Benjamini-Hochberg ${showP(bh)}`);
-  const bootstrap = interval ? `, bootstrap interval ${signed(100 * interval.low)} to ${signed(100 * interval.high)}` : "";
-  const tests = paper.map(({ treatment_seed: seed, t, df, p: oneTailed }) =>
-    t === null ? `seed ${seed}: no spread` : `seed ${seed}: t(${fixed(df, 1)}) = ${fixed(t)}, one-tailed p ${showP(oneTailed)}`);
+  if (!found) {
+    const words = "not a declared comparison: this p is corrected for nothing, this interval is a t interval";
+    return [["In the statistics", words]];
+  }
+  const { treatment_cell: treated, baseline_cell: base, adjusted, paper } = found;
+  const { difference, interval, p, permutation_p: flips } = found.inference;
+  const corrected = Object.values(adjusted).map(({ holm, bh }) =>
+    `Holm ${showP(holm)}, Benjamini-Hochberg ${showP(bh)}`);
+  const bootstrap = interval ? `, bootstrap interval ${range(interval)}` : "";
+  const tests = paper.map((test) =>
+    `seed ${test.treatment_seed}: ${test.t === null ? "no spread" : `${showT(test)}, one-tailed p ${showP(test.p)}`}`);
   return [
-    ["In the statistics", `${found.treatment_cell} - ${found.baseline_cell}: ${signed(100 * difference)} points${bootstrap}`],
+    ["In the statistics", `${treated} - ${base}: ${signed(100 * difference)} points${bootstrap}`],
     ["Inference mode", [`p ${showP(p)}`, `permutation p ${showP(flips)}`, ...corrected].join("; ")],
     ["Paper mode", tests.join("; ")],
   ];
