@@ -95,6 +95,7 @@ def test_it_shows_the_study(report: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_same_inputs_same_bytes(results: Results) -> None:
     assert render_report(results) == render_report(Results(results.study, results.root))
 
@@ -157,6 +158,7 @@ def run_script(name: str, *arguments: object) -> subprocess.CompletedProcess[str
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_scripts_write_what_they_promise(config: Path, results: Results, tmp_path: Path) -> None:
     common = ("--config", config, "--results", results.root)
     out = tmp_path / "out"
