@@ -56,6 +56,18 @@ def test_all_plans_none_of_them(snakemake: Snakemake) -> None:
     assert not re.search(r"results/tables/table[5678]\.", done.stdout)
 
 
+@pytest.mark.parametrize(("asked", "shown"), [(["all"], []), (["all", "ablations"], ["table5", "table8"])])
+def test_report_and_paper_wait_for_those_of_the_same_command(
+    snakemake: Snakemake, asked: list[str], shown: list[str]
+) -> None:
+    done = snakemake("--cores", "2", "--dry-run", *asked, "--config", "seeds=[0]", small=False)
+    assert done.returncode == 0, done.stderr
+    for rule in ("make_report", "write_paper", "write_macros"):
+        job = done.stdout.split(f"rule {rule}:\n", 1)[1].split("\n\n", 1)[0]
+        inputs = re.search(r"^    input: (.*)$", job, re.MULTILINE)[1]
+        assert [table for table in ("table5", "table8") if f"results/tables/{table}.tex" in inputs] == shown
+
+
 def test_an_ablation_from_the_command_line(snakemake: Snakemake) -> None:
     grid = "ablations={table6: {suites: [countdown], regimes: [offp]}}"
     done = snakemake(

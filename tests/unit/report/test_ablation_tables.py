@@ -271,6 +271,18 @@ def test_tables_of_ablations_are_not_among_those_of_the_grid() -> None:
     assert not set(registry.ablation_names()) & set(registry.table_names())
 
 
+def test_report_and_paper_show_those_that_have_been_made(tmp_path: Path) -> None:
+    results = Results(study("mini"), tmp_path)
+    grid = [table.name for table in registry.made_tables(results)]
+    assert grid == registry.table_names()
+    (tmp_path / "tables").mkdir()
+    for name in ("table6", "table8", "table20"):
+        (tmp_path / "tables" / f"{name}.tex").touch()
+    assert [table.name for table in registry.made_tables(results)] == sorted(
+        [*grid, "table6", "table8"], key=lambda name: int(name.removeprefix("table"))
+    )
+
+
 def test_the_shipped_ablations_are_the_tables_that_exist(shipped: Study) -> None:
     assert list(shipped.ablations) == registry.ablation_names()
 
