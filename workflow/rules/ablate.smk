@@ -59,7 +59,8 @@ def asked_ablations(wildcards) -> list[str]:
     ]
 
 
-def made_ablations(wildcards, input) -> dict[str, str]:
+def made_ablations(wildcards) -> dict[str, str]:
     """Hash the tables of ablations that exist and are no input, so that what shows them is made again with new ones."""
-    found = {file for file in ABLATION_TABLES if Path(file).exists()} - {*input}
-    return {file: file_hash(file) for file in sorted(found)}
+    asked = asked_ablations(wildcards)
+    found = [Path(file) for file in ABLATION_TABLES if file not in asked]
+    return {str(file): file_hash(file) for file in found if file.exists()}
