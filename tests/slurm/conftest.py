@@ -68,6 +68,11 @@ def guarded(directory: Path) -> dict[str, str]:
     return {**environment(), "PYTHONPATH": ":".join(paths), "NETWORK_ATTEMPTS": str(directory / "attempts.txt")}
 
 
+def hear_ctrl_c() -> None:
+    """Let a process be interrupted also where these tests run in the background, which shells make deaf to Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @dataclass
 class Clone:
     """A copy of this repository with the small study; its Snakemake is the user's."""
@@ -97,8 +102,9 @@ class Clone:
             line += ["--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "5"]
         with (self.directory / "out.txt").open("a") as out:
             process = subprocess.Popen(
-                line, cwd=self.directory, env=guarded(self.directory), stdout=out, stderr=out, start_new_session=True
-            )
+                line, cwd=self.directory, env=guarded(self.directory), stdout=out, stderr=out, start_new_session=True,
+                preexec_fn=hear_ctrl_c,
+            )  # fmt: skip
         self.processes.append(process)
         return process
 
