@@ -55,6 +55,8 @@ def results_of(directory: Path) -> dict[str, object]:
         name = str(path.relative_to(results))
         if path.suffix == ".json" and (path.name == "run.json" or path.parent == results):
             content[name] = timeless(json.loads(path.read_text()))
+        elif path.name == "ledger.tex":
+            content[name] = [row for row in path.read_text().splitlines() if "Table 9" not in row]
         elif path.suffix in (".parquet", ".safetensors", ".tex", ".csv") and path.name not in timed:
             content[name] = path.read_bytes()
     return content
