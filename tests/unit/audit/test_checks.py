@@ -325,7 +325,7 @@ def gradients(flip: bool) -> Callable[[str, int], dict[str, Any]]:
         ("gradient_order", {"nearer": "negative_advantage", "farther": "positive_advantage"}, NO),
         ("gradient_norm", {"variant": "no_clip", "at_least": 1000}, OPEN),
         ("gradient_angle", {"variant": "dapo", "at_most": 5}, OPEN),
-        ("gradient_rotation", {"variant": "on_policy"}, NO),
+        ("gradient_rotation", {"variant": "on_policy"}, OPEN),
     ],
 )
 def test_gradient_probes(
