@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from acpo.audit.published import BLANK, PublishedTable, published
 from acpo.audit.published import Number as PublishedNumber
+from acpo.audit.significance import BASELINES
 from acpo.cells import BASE, Cell
 from acpo.config import Study
 from acpo.report.quantities import Printed
@@ -18,7 +19,7 @@ METHODS = {
     "acpo": "ACPO",
 }
 """What the paper's tables call our methods, in its order."""
-P_VALUE_ROWS = {BASE: "Base", "high_entropy": "Top-20", "low_entropy": "Bottom-80"}
+P_VALUE_ROWS = {label: row for row, label in BASELINES.items()}
 """What Table 10 calls otherwise."""
 REGIMES = {"nonp": "N-OnP.", "offp": "OffP."}
 MATH = {
@@ -71,7 +72,7 @@ def p_value(cell: Cell, baseline: str, benchmark: str) -> Printed | None:
     known = cell.suite == "orz" and cell.method == "acpo" and benchmark in MATH and baseline in METHODS
     if regime is None or not known or baseline == "acpo":
         return None
-    row = P_VALUE_ROWS.get(baseline, METHODS[baseline])
+    row = P_VALUE_ROWS.get(METHODS[baseline], METHODS[baseline])
     return printed("table10", regime, row, ("", MATH[benchmark]), cell, f"{benchmark}/{baseline}/published_p")
 
 
