@@ -1,4 +1,4 @@
-"""A SLURM of one node, an undisturbed local run to compare with, and clones to run on the cluster."""
+"""A SLURM, an undisturbed local run to compare with, and clones to run on the cluster, a node to each process."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.slurm.cluster import Cluster, why_not
+from tests.slurm.cluster import Cluster, locked, why_not
 from tests.workflow.conftest import ROOT, SMALL, environment
 from tests.workflow.test_kill_and_resume import content
 
@@ -32,7 +32,6 @@ CELL = "mini_acpo_nonp"  # 100 rollouts of 2 updates
 TARGET = f"results/runs/{CELL}/seed0/run.json"
 PATIENCE = 600.0  # seconds: what takes so long has failed, also on a machine that has other things to do
 GUARD = Path(__file__).parent / "guard"
-OUTCOMES: list[tuple[str, str, str, float]] = []
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -46,17 +45,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the table of faults and outcomes."""
-    if OUTCOMES:
+    """Print the table of faults and outcomes, which each process of the tests has noted in its reports."""
+    reports = [
+        each for kind in terminalreporter.stats.values() for each in kind if getattr(each, "when", "") == "teardown"
+    ]
+    lines = sorted(line for report in reports for name, line in report.user_properties if name == "fault")
+    if lines:
         terminalreporter.section("faults and outcomes on a real SLURM")
         terminalreporter.write_line(f"{'fault':46} {'seconds':>7}  outcome")
-        for fault, outcome, equal, seconds in OUTCOMES:
-            terminalreporter.write_line(f"{fault:46} {seconds:7.0f}  {outcome}; {equal}")
+    for fault, seconds, outcome, equal in lines:
+        terminalreporter.write_line(f"{fault:46} {seconds:7.0f}  {outcome}; {equal}")
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    made = Cluster(tmp_path_factory.mktemp("slurm"))
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory that all processes of the tests share."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def cluster(shared: Path) -> Iterator[Cluster]:
+    """The cluster, with a node of this process's own."""
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    made = Cluster(shared / "slurm", number, nodes=int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
     made.start()
     yield made
     made.stop()
@@ -78,6 +90,7 @@ class Clone:
     """A copy of this repository with the small study; its Snakemake is the user's."""
 
     directory: Path
+    node: str
     processes: list[subprocess.Popen] = field(default_factory=list)
 
     @property
@@ -102,8 +115,8 @@ class Clone:
             line += ["--slurm-init-seconds-before-status-checks", "1", "--latency-wait", "5"]
         with (self.directory / "out.txt").open("a") as out:
             process = subprocess.Popen(
-                line, cwd=self.directory, env=guarded(self.directory), stdout=out, stderr=out, start_new_session=True,
-                preexec_fn=hear_ctrl_c,
+                line, cwd=self.directory, env={**guarded(self.directory), "SBATCH_CONSTRAINT": self.node},
+                stdout=out, stderr=out, start_new_session=True, preexec_fn=hear_ctrl_c,
             )  # fmt: skip
         self.processes.append(process)
         return process
@@ -146,29 +159,33 @@ def wait_until(what: Callable[[], object], seconds: float = PATIENCE, told: Call
         time.sleep(0.1)
 
 
-def clone_at(directory: Path, source: Path = ROOT) -> Clone:
+def clone_at(directory: Path, source: Path = ROOT, node: str = "") -> Clone:
     directory.mkdir(parents=True, exist_ok=True)
     for name in CLONED:
         subprocess.run(["cp", "-a", str(source / name), str(directory)], check=True)
     (directory / "small.yaml").write_text(yaml.safe_dump(STUDY))
-    return Clone(directory)
+    return Clone(directory, node)
 
 
 @pytest.fixture(scope="session")
-def reference(tmp_path_factory: pytest.TempPathFactory) -> Clone:
-    """The small study, made locally and undisturbed."""
-    made = clone_at(tmp_path_factory.mktemp("reference"))
-    try:
-        made.snakemake("all", profile=False)
-    finally:
-        made.end()
+def reference(shared: Path) -> Clone:
+    """The small study, made locally and undisturbed, by the first process that needs it."""
+    made, done = Clone(shared / "reference", node=""), shared / "reference.done"
+    with locked(shared / "reference.lock"):
+        if not done.exists():
+            clone_at(made.directory)
+            try:
+                made.snakemake("all", profile=False)
+            finally:
+                made.end()
+            done.touch()
     return made
 
 
 @pytest.fixture
-def clone(tmp_path: Path, reference: Clone) -> Iterator[Clone]:
+def clone(tmp_path: Path, reference: Clone, cluster: Cluster) -> Iterator[Clone]:
     """A clone of the same code as the reference."""
-    made = clone_at(tmp_path / "clone", reference.directory)
+    made = clone_at(tmp_path / "clone", reference.directory, cluster.node)
     yield made
     made.end()
 
@@ -204,9 +221,9 @@ class Fault:
 
 
 @pytest.fixture
-def fault(request: pytest.FixtureRequest) -> Iterator[Fault]:
+def fault(request: pytest.FixtureRequest, record_property: Callable[[str, object], None]) -> Iterator[Fault]:
     """What the test tried and what came of it, for the table."""
     made = Fault(request.node.name.removeprefix("test_").replace("_", " "))
     start = time.monotonic()
     yield made
-    OUTCOMES.append((made.name, made.outcome, made.equal, time.monotonic() - start))
+    record_property("fault", (made.name, time.monotonic() - start, made.outcome, made.equal))

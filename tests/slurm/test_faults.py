@@ -83,7 +83,7 @@ def test_time_limit_of_a_hung_process(untrained: Clone, reference: Clone, cluste
     def timed_out() -> bool:
         with suppress(ProcessLookupError):
             os.kill(trainer, signal.SIGSTOP)  # again: SLURM wakes what it signals
-        return f"{job} TIMEOUT" in output("squeue", "--states=all", "--noheader", "--format=%i %T")
+        return f"{job} TIMEOUT" in cluster.described_jobs("%i %T")
 
     wait_until(timed_out)
     finished(process, untrained)
@@ -106,13 +106,13 @@ def test_requeue(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fa
 
 def test_node_drain(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
     process, job = under_way(untrained, cluster, target=TARGET.replace("run.json", "samples.parquet"))
-    subprocess.run(["scontrol", "update", f"nodename={cluster.host}", "state=drain", "reason=test"], check=True)
+    cluster.set_node_state("drain")
     try:
         wait_until((untrained.run / "run.json").exists, told=lambda: untrained.log)
         wait_until(lambda: set(cluster.jobs()) - {job}, told=lambda: untrained.log)
-        assert output("squeue", "--noheader", "--format=%T").strip() == "PENDING"
+        assert cluster.described_jobs("%T", "PENDING,RUNNING,COMPLETING") == ["PENDING"]
     finally:
-        subprocess.run(["scontrol", "update", f"nodename={cluster.host}", "state=resume"], check=True)
+        cluster.set_node_state("resume")
     finished(process, untrained)
     assert endings(untrained) == ["done"]
     fault.same_bytes(untrained, reference)
@@ -169,7 +169,7 @@ def test_kill_9_of_training(untrained: Clone, reference: Clone, cluster: Cluster
 def test_ctrl_c_of_snakemake(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
     process, _ = under_way(untrained, cluster)
     os.kill(process.pid, signal.SIGINT)
-    assert process.wait(timeout=60) != 0
+    assert process.wait(timeout=PATIENCE) != 0
     wait_until(lambda: not cluster.jobs())
     untrained.snakemake(TARGET)
     assert endings(untrained) == ["SIGTERM", "done"]

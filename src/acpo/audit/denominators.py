@@ -8,6 +8,8 @@ from functools import cache
 from scipy.stats import binomtest
 
 CHANCE_LEVEL = 0.05
+QUESTIONS = {"Minerva": 272, "Math500": 500, "AMC": 83, "AIME24": 30, "AIME25": 30, "Olympiad": 675}
+"""Questions of Table 2's benchmarks; AMC's are those of the set that its scores fit."""
 
 
 @dataclass(frozen=True)

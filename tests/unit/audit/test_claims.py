@@ -4,6 +4,7 @@ import pytest
 
 from acpo.audit.claims import audit_published
 from acpo.audit.published import Published, published
+from acpo.audit.significance import sampling_sd, through_paper_mode
 from acpo.audit.verdict import Row, Verdict
 
 
@@ -40,6 +41,8 @@ ROWS = rows(published())
         ("additivity_table5", "not testable here", "56 of 72"),
         ("clip_average", "contradicted", "at least 0.2"),
         ("dashes", "reproduced", "4 of the 4"),
+        ("paper_mode", "reproduced", "22 of 22 are at most"),
+        ("paper_mode", "reproduced", "0.40 to 0.71"),
         ("significant", "reproduced", "52 of 60"),
         ("holm", "not testable here", "38 of 60 if every <0.001 is 0, and 0 if it is 0.001"),
         ("relatives", "reproduced", "16 of 16"),
@@ -68,6 +71,8 @@ def changed(path: tuple[str, ...], cell: int, printed: str) -> dict[str, Row]:
         (("table2", "panels", "", "DAPO"), 0, "32.00", "firsts_acpo", "not reproduced"),
         (("table2", "panels", "", "DAPO"), 0, "32.00", "rank_dapo", "not reproduced"),
         (("table2", "panels", "", "DAPO"), 0, "32.00", "dashes", "not reproduced"),
+        (("table2", "panels", "", "DAPO"), 0, "31.50", "paper_mode", "not reproduced"),
+        (("table10", "panels", "N-OnP.", "DAPO"), 0, "0.223", "paper_mode", "not reproduced"),
         (("table1a", "panels", "", "ACPO"), 1, "74.00", "drop_acpo", "not reproduced"),
         (("table2", "panels", "", "ACPO"), 8, "14.40", "denominator_aime", "not reproduced"),
         (("table7", "panels", "N-OnP.", "5"), 3, "16.78", "default_table7", "contradicted"),
@@ -83,6 +88,24 @@ def changed(path: tuple[str, ...], cell: int, printed: str) -> dict[str, Row]:
 def test_verdicts_follow_the_numbers(path: tuple[str, ...], cell: int, printed: str, name: str, verdict: str) -> None:
     assert ROWS[name].verdict != verdict
     assert changed(path, cell, printed)[name].verdict == verdict
+
+
+def test_scores_of_table_2_go_through_paper_mode() -> None:
+    """Minerva, near on-policy: 31.02 against DAPO's 29.92 over 272 questions spreads by 2.805 and 2.776 at most.
+
+    So t is 1.10 / sqrt((2.805^2 + 2.776^2) / 8) = 0.788 with 14.0 degrees of freedom; the printed 0.143 is t = 1.109.
+    """
+    tests = through_paper_mode(published()).set_index(["baseline", "benchmark", "regime"])
+    assert len(tests) == 60
+    found = tests.loc["DAPO", "Minerva", "N-OnP."]
+    assert sampling_sd(31.02, 272) == pytest.approx(2.805, abs=5e-4)
+    assert found["difference"] == pytest.approx(1.10)
+    assert found["largest_p"] == pytest.approx(0.2218, abs=5e-5)
+    assert found["spread"] == pytest.approx(0.788 / 1.109, abs=1e-3)
+    dashed = tests[tests["value"].isna()]
+    assert len(dashed) == 4
+    assert dashed["largest_p"].between(0.5, 1).all()
+    assert dashed["spread"].isna().all()
 
 
 def test_every_row_is_whole() -> None:

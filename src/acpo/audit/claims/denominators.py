@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from acpo.audit.claims.row import claim
-from acpo.audit.denominators import Fit, fit
+from acpo.audit.denominators import QUESTIONS, Fit, fit
 from acpo.audit.published import Published
 from acpo.audit.verdict import Row, Verdict
 
@@ -32,11 +32,13 @@ class Reading:
 
 READINGS = (
     Reading("amc_40", "AMC", "table2", ("AMC",), 40, 8, "AMC2023 (a set of 40), avg@8"),
-    Reading("amc_83", "AMC", "table2", ("AMC",), 83, 8, "avg@8; a set of 83 is not mentioned"),
-    Reading("aime", "AIME24 and AIME25", "table2", ("AIME24", "AIME25"), 30, 32, "avg@32 (sets of 30)"),
-    Reading("math500", "Math500", "table2", ("Math500",), 500, 8, "avg@8 (a set of 500)"),
-    Reading("minerva", "Minerva", "table2", ("Minerva",), 272, 8, "avg@8 (a set of 272)"),
-    Reading("olympiad", "Olympiad", "table2", ("Olympiad",), 675, 8, "avg@8 (a set of 675)"),
+    Reading("amc_83", "AMC", "table2", ("AMC",), QUESTIONS["AMC"], 8, "avg@8; a set of 83 is not mentioned"),
+    Reading(
+        "aime", "AIME24 and AIME25", "table2", ("AIME24", "AIME25"), QUESTIONS["AIME24"], 32, "avg@32 (sets of 30)"
+    ),
+    Reading("math500", "Math500", "table2", ("Math500",), QUESTIONS["Math500"], 8, "avg@8 (a set of 500)"),
+    Reading("minerva", "Minerva", "table2", ("Minerva",), QUESTIONS["Minerva"], 8, "avg@8 (a set of 272)"),
+    Reading("olympiad", "Olympiad", "table2", ("Olympiad",), QUESTIONS["Olympiad"], 8, "avg@8 (a set of 675)"),
     Reading("hitab_1584", "HiTab", "table1b", (), 1584, 4, "avg@4 test accuracy (a test set of 1,584)"),
     Reading("hitab_300", "HiTab", "table1b", (), 300, 4, "avg@4; a subset of 300 is not mentioned"),
     Reading("countdown_4", "Countdown", "table1a", (), 1024, 4, "avg@4; the number of questions is not stated"),
