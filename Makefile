@@ -1,7 +1,7 @@
 # make demo       set up .venv and run the default study
 # make test       set up .venv and run every check
 # make test-verl  set up .venv-verl-cpu and run verl and vLLM with our losses on two CPU cores
-# make test-slurm start a real SLURM of one node and test the workflow on it (root; Debian's slurm-wlm and munge)
+# make test-slurm start a real SLURM and test the workflow on it (root; Debian's slurm-wlm and munge)
 # make venv-gpu   set up .venv-gpu, where verl and vLLM run on GPUs
 # make bench      time the engine, the workflow and the statistics
 
@@ -66,7 +66,7 @@ test-verl: venv-verl-cpu
 	.venv-verl-cpu/bin/python -m pytest -m verl tests/verl
 
 test-slurm: venv
-	.venv/bin/pytest -rs -m slurm tests/slurm
+	.venv/bin/pytest -rs -m slurm --numprocesses 4 --dist worksteal tests/slurm
 
 bench: venv
 	.venv/bin/snakemake --cores $(CORES) results/mini_base.json

@@ -12,6 +12,7 @@ import signal
 import socket
 import stat
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,7 +72,17 @@ def why_not() -> str | None:
     conf = CONFIGURATION / "slurm.conf"
     if conf.exists() and MARK not in conf.read_text():
         return f"{conf} is not from these tests: a SLURM of its own is set up on this machine"
+    with tempfile.TemporaryDirectory() as place:
+        try:
+            make_device(Path(place) / "gpu")
+        except PermissionError:
+            return "root may not make device files here, which the fake GPUs are"
     return None
+
+
+def make_device(path: Path) -> None:
+    """Make a file that is the null device."""
+    os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 3))
 
 
 class Cluster:
@@ -106,7 +117,7 @@ class Cluster:
             files = [self.place / f"dev/{node}_gpu{gpu}" for gpu in range(GPUS)]
             for device in files:
                 if not device.exists():
-                    os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 3))  # the null device
+                    make_device(device)
             gpus.append(f"NodeName={node} Name=gpu Type=h200 File={self.place}/dev/{node}_gpu[0-{GPUS - 1}]")
         CONFIGURATION.mkdir(exist_ok=True)
         conf = SLURM_CONF.format(mark=MARK, host=host, place=self.place, nodes="\n".join(nodes))

@@ -42,6 +42,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slow")
             if reason:
                 item.add_marker(pytest.mark.skip(reason=reason))
+    items.sort(key=lambda item: item.name != "test_whole_grid")  # the longest first, while other processes do the rest
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

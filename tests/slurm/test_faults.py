@@ -20,6 +20,11 @@ def under_way(clone: Clone, cluster: Cluster, *arguments: str, target: str = TAR
     return process, jobs[0]
 
 
+def saved(clone: Clone) -> bool:
+    """Say whether training has a state to go on from."""
+    return any(clone.run.glob("states/rollout_*"))
+
+
 def finished(process: subprocess.Popen, clone: Clone) -> None:
     assert process.wait(timeout=PATIENCE) == 0, clone.log[-8000:]
 
@@ -122,12 +127,14 @@ def test_node_drain(untrained: Clone, reference: Clone, cluster: Cluster, fault:
 def test_node_failure(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
     """The node goes dark with all that runs on it, and comes back when SLURM has given it up."""
     process, job = under_way(untrained, cluster)
+    wait_until(lambda: saved(untrained), told=lambda: untrained.log)
     cluster.kill_node(with_jobs=True)
     wait_until(lambda: cluster.node_state() == "down")
     cluster.start_node()
     finished(process, untrained)
     assert [segment["job"] for segment in untrained.segments()] == [job, job]
     assert endings(untrained) == [None, "done"]
+    assert untrained.segments()[1]["start"] > 0
     fault.same_bytes(untrained, reference)
     fault.outcome = f"requeued by SLURM, resumed at step {untrained.segments()[1]['start']}"
 
@@ -145,18 +152,20 @@ def test_kill_9_of_slurmd(untrained: Clone, reference: Clone, cluster: Cluster, 
 
 def test_crash_of_the_node(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
     process, _ = under_way(untrained, cluster)
+    wait_until(lambda: saved(untrained), told=lambda: untrained.log)
     cluster.kill_node(with_jobs=True)
     time.sleep(1)
     cluster.start_node()
     finished(process, untrained)
     assert endings(untrained) == [None, "done"]
+    assert untrained.segments()[1]["start"] > 0
     fault.same_bytes(untrained, reference)
     fault.outcome = f"run again, resumed at step {untrained.segments()[1]['start']}"
 
 
 def test_kill_9_of_training(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
     process, _ = under_way(untrained, cluster)
-    wait_until(lambda: list(untrained.run.glob("states/rollout_*")))
+    wait_until(lambda: saved(untrained), told=lambda: untrained.log)
     (trainer,) = untrained.training()
     os.kill(trainer, signal.SIGKILL)
     finished(process, untrained)
