@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 
 from acpo.audit.published import PublishedTable
 from acpo.cells import Cell
-from acpo.config import Method
 from acpo.report import published
 from acpo.report.grid import PANELS, Heading, headings, score_notes, score_panel
 from acpo.report.published import AVERAGE, REGIMES, SCORES
 from acpo.report.sources import Results
 from acpo.report.table import Block, Group, Number, Panel, Row, Table, mark_best
+from acpo.sections import Method
 
 
 @dataclass(frozen=True)

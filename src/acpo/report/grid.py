@@ -7,12 +7,12 @@ from statistics import stdev
 from typing import Literal
 
 from acpo.cells import BASE, Cell, cell_seeds
-from acpo.config import Method
 from acpo.report import published
 from acpo.report.published import AVERAGE
 from acpo.report.sources import Results
 from acpo.report.table import MISSING, Block, Group, Number, Panel, Row, mark_best
 from acpo.results import CheckpointScore
+from acpo.sections import Method
 
 Kind = Literal["best", "last"]
 PANELS: dict[Kind, str] = {"best": "Best checkpoint (by validation)", "last": "Last checkpoint"}

@@ -2,8 +2,8 @@
 
 import jinja2
 
-from acpo.config import Method
 from acpo.report.table import Table
+from acpo.sections import Method
 
 
 def render_table(table: Table) -> str:

@@ -20,6 +20,9 @@ from acpo.report.html import environment
 from acpo.report.sources import Results
 from acpo.report.style import Drawing, encode
 
+SCRIPT = ("basics", "tables", "plots", "scores", "curves", "questions", "pairs", "start")
+"""Parts of the page's script, in the order in which they are put together."""
+
 
 def render_report(results: Results) -> str:
     """Return the whole report as one HTML document without any external reference.
@@ -75,7 +78,8 @@ def _study(study: Study) -> dict[str, object]:
 
 def _page(results: Results, graded: Graded, packed: Packed) -> dict[str, object]:
     """Gather the script, its libraries and its data, and the policy that lets nothing else run."""
-    script = (files("acpo.report") / "templates" / "explore.js").read_text(encoding="utf-8")
+    templates = files("acpo.report") / "templates"
+    script = "\n".join((templates / f"explore_{part}.js").read_text(encoding="utf-8") for part in SCRIPT)
     sources = [script_source(script), *(library.source for library in libraries())]
     return {
         "script": Markup(script),

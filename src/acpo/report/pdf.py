@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from acpo.config import ConfigError
+from acpo.errors import ConfigError
 from acpo.store import StoreError
 
 PACKAGES = "texlive-latex-base texlive-latex-recommended"

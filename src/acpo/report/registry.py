@@ -14,7 +14,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Protocol, cast
 
-from acpo.config import ConfigError, nearest
+from acpo.errors import ConfigError, nearest
 from acpo.report import ablations, figures, overviews, tables
 from acpo.report.sources import Results, check_methods
 from acpo.report.style import Drawing, look

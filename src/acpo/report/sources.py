@@ -8,7 +8,8 @@ import pandas as pd
 
 from acpo.audit.verdict import Audit
 from acpo.cells import Cell, cell_seeds
-from acpo.config import ConfigError, Study, nearest
+from acpo.config import Study
+from acpo.errors import ConfigError, nearest
 from acpo.probes.records import GradientReport, TokenProbe
 from acpo.results import CellResult, RunRecord
 from acpo.stats.records import StatisticsResult

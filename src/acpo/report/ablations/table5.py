@@ -1,9 +1,9 @@
 """Table 5: ACPO's alpha and epsilon_base."""
 
-from acpo.config import Method
 from acpo.report.ablation import Ablation, by_benchmark
 from acpo.report.sources import Results
 from acpo.report.table import Table
+from acpo.sections import Method
 
 
 def label(method: Method) -> str:

@@ -1,9 +1,9 @@
 """Table 6: fixed clip widths that match ACPO's average and its largest."""
 
-from acpo.config import Method
 from acpo.report.ablation import Ablation, by_regime
 from acpo.report.sources import Results
 from acpo.report.table import Table
+from acpo.sections import Method
 
 
 def label(method: Method) -> str:

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from acpo.cells import BASE, cell_seeds
-from acpo.config import Family
 from acpo.report import published
 from acpo.report.grid import PANELS
 from acpo.report.quantities import Points, PValue, Quantity
 from acpo.report.sources import STATISTICS, Results
 from acpo.report.table import Block, Group, Number, Panel, Row, Table
+from acpo.sections import Family
 from acpo.stats.families import Hypothesis, hypotheses
 from acpo.stats.records import CHECKPOINTS_ONLY, ComparisonResult, StatisticsResult, Welch
 
