@@ -9,7 +9,8 @@ from pathlib import Path
 
 from acpo.cells import CellNames, resolve
 from acpo.cli import run
-from acpo.config import ConfigError, Study, digest, load_study
+from acpo.config import Study, digest, load_study
+from acpo.errors import ConfigError
 from acpo.provenance import code_hash, training_modules
 from acpo.results import RunRecord
 from acpo.slurm import SlurmError, command, queued_jobs, unrecorded_outputs

@@ -24,10 +24,11 @@ from acpo.bench import (
     transformers_model,
 )
 from acpo.cli import parser, run
-from acpo.config import ConfigError, load_study
+from acpo.config import load_study
 from acpo.data.problems import write_problems
 from acpo.engines.tiny.rollout import rollout_problems
 from acpo.engines.tiny.vocabulary import Vocabulary
+from acpo.errors import ConfigError
 from acpo.results import RunRecord
 from acpo.store import StoreError, read_json, write_json
 from acpo.tasks.base import Problem

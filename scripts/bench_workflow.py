@@ -18,7 +18,8 @@ import yaml
 from acpo.bench import Measurement, format_table
 from acpo.cells import grid_cells
 from acpo.cli import parser, run
-from acpo.config import ConfigError, parse_study
+from acpo.config import parse_study
+from acpo.errors import ConfigError
 
 WORKFLOW = Path(__file__).parent.parent
 SECONDS = 3

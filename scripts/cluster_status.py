@@ -13,7 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from acpo.cli import run
-from acpo.config import ConfigError, Study, load_study
+from acpo.config import Study, load_study
+from acpo.errors import ConfigError
 from acpo.slurm import SlurmError, queued_jobs
 from acpo.status import RunStatus, study_status
 

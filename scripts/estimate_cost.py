@@ -9,7 +9,8 @@ from rich.table import Table
 
 from acpo.cells import Cell, CellNames, ablation_cells, grid_cells
 from acpo.cli import parser, run
-from acpo.config import ConfigError, Study, load_study, nearest
+from acpo.config import Study, load_study
+from acpo.errors import ConfigError, nearest
 from acpo.estimate import COLUMNS, Cost, as_json, cell_cost, table_rows
 
 

@@ -3,8 +3,10 @@
 from pathlib import Path
 
 from acpo.cli import parser, run
-from acpo.config import ConfigError, HubModel, load_study, nearest
+from acpo.config import load_study
 from acpo.data.model_files import MANIFEST, fetch_model
+from acpo.errors import ConfigError, nearest
+from acpo.sections import HubModel
 
 
 def main() -> None:

@@ -8,8 +8,9 @@ import argparse
 from pathlib import Path
 
 from acpo.cli import parser, run
-from acpo.config import ConfigError, load_study
+from acpo.config import load_study
 from acpo.data.problems import read_problems
+from acpo.errors import ConfigError
 from acpo.probes.comparison import compare_updates, dominance
 from acpo.probes.policy import tokenized_prompts
 from acpo.probes.records import DriftRecord, GradientReport

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from acpo.cli import parser, run
-from acpo.config import ConfigError, load_study
+from acpo.config import load_study
+from acpo.errors import ConfigError
 from acpo.probes.clip_dynamics import METRICS, clip_dynamics
 from acpo.probes.records import ClipDynamics, TokenProbe
 from acpo.probes.run_facts import given_facts, run_facts

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from acpo.cli import keyed_path, parser, run
-from acpo.config import ConfigError, load_study
+from acpo.config import load_study
 from acpo.data.overlap import as_text, overlap
+from acpo.errors import ConfigError
 from acpo.store import write_json, write_text
 from acpo.tasks import load_task
 

@@ -5,11 +5,13 @@ from pathlib import Path
 
 from acpo.cells import BASE, Cell, CellNames
 from acpo.cli import enter_environment, environment_python, parser, run
-from acpo.config import ConfigError, Study, VerlEngine, load_study
+from acpo.config import Study, load_study
 from acpo.engines import TrainingJob
 from acpo.engines.verl.check import check_batches, check_run
 from acpo.engines.verl.overrides import shown
+from acpo.errors import ConfigError
 from acpo.methods import measured_parameters
+from acpo.sections import VerlEngine
 
 
 def main() -> None:

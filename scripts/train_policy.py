@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from acpo.cli import enter_environment, parser, run, study_and_cell
-from acpo.config import ConfigError
 from acpo.data.problems import read_problems
 from acpo.engines import TrainingJob, load_engine
+from acpo.errors import ConfigError
 from acpo.methods import check_methods, measured_parameters
 from acpo.provenance import file_hash
 

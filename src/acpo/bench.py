@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from acpo.cells import Cell
-from acpo.config import ConfigError, Study, TinyEngine, Training
+from acpo.config import Study
 from acpo.engines import TrainingJob
 from acpo.engines.tiny.checkpoint import architecture_of, load_weights
 from acpo.engines.tiny.engine import embedded_task
@@ -27,7 +27,9 @@ from acpo.engines.tiny.sampler import sample
 from acpo.engines.tiny.trainer import Trainer
 from acpo.engines.tiny.update import Learner, update
 from acpo.engines.tiny.vocabulary import Vocabulary
+from acpo.errors import ConfigError
 from acpo.methods import method_objective
+from acpo.sections import TinyEngine, Training
 from acpo.segments import Segment
 from acpo.streams import uniforms
 from acpo.tasks.base import EmbeddedTask, Problem

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from acpo.config import ConfigError, Study, nearest
+from acpo.config import Study
+from acpo.errors import ConfigError, nearest
 
 BASE = "base"
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from acpo import interrupts  # first: it keeps Ctrl-C quiet while the others load
 from acpo.cells import Cell, CellNames
-from acpo.config import ConfigError, EngineSection, Study, load_study
+from acpo.config import Study, load_study
 from acpo.data.problems import read_problems
 from acpo.engines import EngineError
+from acpo.errors import ConfigError
+from acpo.sections import EngineSection
 from acpo.segments import EXIT_STATUS, NoProgressError, SegmentEndedError
 from acpo.store import StoreError
 from acpo.tasks.base import Problem

@@ -12,9 +12,10 @@ from typing import Any
 from rich.filesize import decimal
 
 from acpo.cells import Cell, cell_seeds
-from acpo.config import BuiltModel, HubModel, Study, Suite, VerlEngine
+from acpo.config import Study
 from acpo.engines.verl.checkpoints import KEPT_BEST
 from acpo.results import RunRecord
+from acpo.sections import BuiltModel, HubModel, Suite, VerlEngine
 from acpo.store import StoreError, read_json, read_table
 from acpo.tasks import load_task
 from acpo.tasks.base import EmbeddedTask

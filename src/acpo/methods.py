@@ -6,7 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 from pydantic import ValidationError
 
-from acpo.config import ConfigError, Study
+from acpo.config import Study
+from acpo.errors import ConfigError
 from acpo.objectives import Objective, make_objective
 from acpo.store import read_table
 

@@ -5,7 +5,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from acpo.config import ConfigError, Study
+from acpo.config import Study
+from acpo.errors import ConfigError
 from acpo.results import Provenance, Record
 
 REFERENCE = "dapo"

@@ -14,7 +14,8 @@ from small_study import SmallStudy
 from acpo import bench
 from acpo.bench import Measurement, Setting, interleave
 from acpo.cells import grid_cells
-from acpo.config import ConfigError, parse_study
+from acpo.config import parse_study
+from acpo.errors import ConfigError
 from acpo.store import StoreError
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from acpo.cells import Cell, CellNames, ablation_cells, all_cells, cell_seeds, grid_cells, resolve, resolve_evaluation
-from acpo.config import ConfigError, Study, digest, parse_study
+from acpo.config import Study, digest, parse_study
+from acpo.errors import ConfigError
 
 Values = dict[str, Any]
 ACPO, BASE = Cell("mini", "acpo", "offp"), Cell("mini", "base", None)

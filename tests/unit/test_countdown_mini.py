@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acpo.config import ConfigError
+from acpo.errors import ConfigError
 from acpo.tasks import load_task, task_names
 from acpo.tasks.base import EmbeddedTask, Problem
 from acpo.tasks.countdown_mini import TASK, all_puzzles, apply, legal_lines

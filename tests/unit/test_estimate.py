@@ -9,11 +9,12 @@ import pytest
 from small_study import script
 
 from acpo.cells import Cell
-from acpo.config import BuiltModel, Study
+from acpo.config import Study
 from acpo.engines.tiny.model import Architecture, weight_shapes
 from acpo.engines.tiny.vocabulary import Vocabulary
 from acpo.estimate import as_json, cell_cost, combined, parameter_count, table_rows
 from acpo.results import RunRecord
+from acpo.sections import BuiltModel
 from acpo.store import write_json, write_table
 from acpo.tasks.countdown_mini import TASK
 

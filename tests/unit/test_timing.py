@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from small_study import ROOT, SmallStudy
 
 from acpo.bench import Setting
-from acpo.config import ConfigError, Study, parse_study
+from acpo.config import Study, parse_study
+from acpo.errors import ConfigError
 from acpo.report.registry import make_table
 from acpo.report.sources import Results
 from acpo.results import Provenance

@@ -10,13 +10,15 @@ import yaml
 from omegaconf import OmegaConf
 from small_study import make_small_study
 
-from acpo.config import ConfigError, Study, VerlEngine, parse_study
+from acpo.config import Study, parse_study
 from acpo.engines import TrainingJob
 from acpo.engines.verl import losses  # registers the loss modes
 from acpo.engines.verl.check import check_run, check_with_verl
 from acpo.engines.verl.compose import check_prompts, compose_config, validate
 from acpo.engines.verl.overrides import ACTOR, ROLLOUT, verl_settings
+from acpo.errors import ConfigError
 from acpo.results import DATA_SCHEMA
+from acpo.sections import VerlEngine
 from acpo.store import read_table, write_table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "engines" / "verl"))

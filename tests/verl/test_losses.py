@@ -12,11 +12,11 @@ from verl.trainer.ppo.v1 import get_trainer_cls
 from verl.workers.engine_workers import ActorRolloutRefWorker
 
 import acpo.engines.verl.plugin  # noqa: F401
-from acpo.config import ConfigError
 from acpo.engines import EngineError
 from acpo.engines.verl.losses import MicroBatch, ObjectiveLossConfig, active, objective_loss, response_advantage
 from acpo.engines.verl.trainer import RecordingTrainer, dealt_to_ranks
 from acpo.engines.verl.worker import ObjectiveWorker
+from acpo.errors import ConfigError
 from acpo.objectives import objective_names
 
 pytestmark = pytest.mark.verl

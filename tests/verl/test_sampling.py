@@ -19,7 +19,6 @@ from small_study import SmallStudy, make_small_study
 from transformers import AutoModelForCausalLM
 
 from acpo.cells import Cell
-from acpo.config import VerlEngine
 from acpo.data.problems import read_problems
 from acpo.engines.generation import TransformersGenerator
 from acpo.engines.sampling import BenchmarkSampler, Codec, Generator, Request, SamplingSettings
@@ -28,6 +27,7 @@ from acpo.engines.tiny.model import Model
 from acpo.engines.tiny.sampler import sample
 from acpo.engines.tiny.vocabulary import Vocabulary
 from acpo.engines.vllm import VllmGenerator
+from acpo.sections import VerlEngine
 from acpo.streams import uniforms
 from acpo.tasks.base import Problem
 from acpo.tasks.countdown_mini import TASK

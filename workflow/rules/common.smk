@@ -17,7 +17,8 @@ from acpo.cells import (
     resolve,
     resolve_evaluation,
 )
-from acpo.config import ConfigError, digest, nearest, parse_study
+from acpo.config import digest, parse_study
+from acpo.errors import ConfigError, nearest
 from acpo.provenance import (
     code_hash,
     dataset_modules,

@@ -1,6 +1,6 @@
 """Base models and training runs. A run's directory is no output: a killed run finds its checkpoints again."""
 
-from acpo.config import HubModel
+from acpo.sections import HubModel
 
 
 localrules:

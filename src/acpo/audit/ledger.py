@@ -11,7 +11,7 @@ from acpo.audit.checks.finding import Finding
 from acpo.audit.evidence import Evidence, MissingEvidenceError
 from acpo.audit.published import load_yaml
 from acpo.audit.verdict import Audit, Row, Verdict
-from acpo.config import nearest
+from acpo.errors import nearest
 from acpo.results import Record
 
 

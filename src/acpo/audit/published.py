@@ -9,7 +9,7 @@ import pandas as pd
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from acpo.config import ConfigError, nearest
+from acpo.errors import ConfigError, nearest
 from acpo.results import Record
 
 BLANK = ("", "–")

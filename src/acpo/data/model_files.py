@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from acpo.config import HubModel
 from acpo.data.fetch import fetch
 from acpo.data.registry import Source
 from acpo.data.verify import DataError, found_hash
 from acpo.provenance import file_hash
 from acpo.results import Record
+from acpo.sections import HubModel
 from acpo.store import read_json, write_json
 
 MANIFEST = "manifest.json"

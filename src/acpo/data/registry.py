@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from acpo.config import ConfigError, nearest
+from acpo.errors import ConfigError, nearest
 
 # The only place that says where a repository's files are served.
 URL_TEMPLATES = {

@@ -10,7 +10,8 @@ from pathlib import Path
 import pandas as pd
 
 from acpo.cells import Cell
-from acpo.config import ConfigError, Study
+from acpo.config import Study
+from acpo.errors import ConfigError
 from acpo.tasks.base import Problem
 
 

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, GenerationConfig, LogitsProcessor, LogitsProcessorList
 
-from acpo.config import VerlEngine
 from acpo.engines.sampling import Completion, Generator, Request, SamplingSettings
 from acpo.engines.verl.overrides import DTYPES
+from acpo.sections import VerlEngine
 from acpo.streams import stream
 
 

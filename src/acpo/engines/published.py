@@ -5,12 +5,14 @@ import shutil
 from pathlib import Path
 
 from acpo.cells import Cell
-from acpo.config import ConfigError, HubModel, Study
+from acpo.config import Study
 from acpo.data.model_files import ModelManifest, verify_model
 from acpo.engines import TrainingJob
 from acpo.engines.runs import complete, exclusive
+from acpo.errors import ConfigError
 from acpo.provenance import Clock, weights_hash
 from acpo.results import CheckpointInfo
+from acpo.sections import HubModel
 
 CHECKPOINT = "last"
 

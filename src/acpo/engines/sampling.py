@@ -12,12 +12,14 @@ import pandas as pd
 import pyarrow as pa
 
 from acpo.cells import Cell
-from acpo.config import ConfigError, Study, Suite, VerlEngine
+from acpo.config import Study
 from acpo.data.prompts import chat_template
 from acpo.engines import EngineError
 from acpo.engines.tiny.vocabulary import Vocabulary
+from acpo.errors import ConfigError
 from acpo.progress import Progress
 from acpo.results import SAMPLE_SCHEMA
+from acpo.sections import Suite, VerlEngine
 from acpo.store import StoreError, read_table, write_table
 from acpo.tasks import load_task
 from acpo.tasks.base import EmbeddedTask, Problem, Task

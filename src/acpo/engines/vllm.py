@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from acpo.config import VerlEngine
 from acpo.engines import EngineError
 from acpo.engines.orphans import leave_no_orphans
 from acpo.engines.sampling import Completion, Generator, Request, SamplingSettings
 from acpo.engines.verl.overrides import DTYPES, VLLM_ON_A_CPU
+from acpo.sections import VerlEngine
 from acpo.streams import stream_seed
 
 ALWAYS = {"VLLM_LOGGING_LEVEL": "WARNING", "VLLM_NO_USAGE_STATS": "1", "VLLM_WORKER_MULTIPROC_METHOD": "spawn"}

@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from acpo.config import ConfigError
+from acpo.errors import ConfigError
 from acpo.grading.batch import grade_file
 from acpo.grading.countdown import write_gold
 from acpo.grading.pool import PoolError

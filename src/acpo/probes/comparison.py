@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from acpo.config import Probes, Study
+from acpo.config import Study
 from acpo.methods import method_objective
 from acpo.objectives import Objective
 from acpo.probes.gradients import GradientProbe, Measured
@@ -21,6 +21,7 @@ from acpo.probes.variants import (
     high_probability,
     low_probability,
 )
+from acpo.sections import Probes
 
 REFERENCE = "reference"
 BEHAVIOR, CURRENT = "behavior", "current"

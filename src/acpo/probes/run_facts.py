@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from acpo.cells import CellNames
-from acpo.config import ConfigError, Study
+from acpo.config import Study
+from acpo.errors import ConfigError
 from acpo.methods import method_objective
 from acpo.probes.clipping import ClipRule, fixed_widths, objective_rule
 from acpo.results import RunRecord

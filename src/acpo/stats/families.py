@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from acpo.cells import BASE, Cell
-from acpo.config import Family, Study
+from acpo.config import Study
+from acpo.sections import Family
 from acpo.stats.multiplicity import adjust
 from acpo.stats.records import ComparisonResult, FamilyResult
 

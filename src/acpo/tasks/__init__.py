@@ -3,7 +3,7 @@
 import importlib
 import pkgutil
 
-from acpo.config import ConfigError
+from acpo.errors import ConfigError
 from acpo.tasks.base import Task
 
 _NOT_TASKS = {"base"}

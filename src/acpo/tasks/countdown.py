@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from acpo.config import ConfigError, nearest
 from acpo.data.records import parquet_rows
+from acpo.errors import ConfigError, nearest
 from acpo.grading import countdown as grader
 from acpo.grading.released import grade_countdown
 from acpo.tasks.base import Problem, Task, Verdict

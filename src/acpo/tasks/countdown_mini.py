@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from acpo.config import ConfigError, nearest
+from acpo.errors import ConfigError, nearest
 from acpo.tasks.base import EmbeddedTask, Problem, Verdict
 
 LARGEST_NUMBER = 10

@@ -5,10 +5,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from acpo.config import ConfigError, nearest
 from acpo.data.records import Record, json_lines
 from acpo.data.tables import Table, most_rows, render, tables_beside_samples, zipped_tables
 from acpo.data.verify import DataError
+from acpo.errors import ConfigError, nearest
 from acpo.grading import hitab as grader
 from acpo.streams import stream
 from acpo.tasks.base import Problem, Task, Verdict

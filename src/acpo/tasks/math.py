@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
-from acpo.config import ConfigError, nearest
 from acpo.data.records import Record, arrow_rows, json_array, json_lines
 from acpo.data.verify import DataError
+from acpo.errors import ConfigError, nearest
 from acpo.grading import math as grader
 from acpo.grading.extract import boxed
 from acpo.tasks.base import Problem, Task, Verdict

@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from acpo.audit.published import BLANK, Number, PublishedTable, published
-from acpo.config import ConfigError
+from acpo.errors import ConfigError
 
 # table: (rows, numbers and dashes)
 SIZES = {

@@ -4,13 +4,13 @@ import pandas as pd
 import pytest
 from test_records_and_tables import RAW, archive
 
-from acpo.config import ConfigError
 from acpo.data import format as formatting
 from acpo.data.fetch import find_in_mirror
 from acpo.data.format import DataManifest, Plan, approximate_tokens, format_split, question_key
 from acpo.data.prompts import messages
 from acpo.data.registry import source
 from acpo.data.verify import DataError
+from acpo.errors import ConfigError
 from acpo.results import DATA_SCHEMA
 from acpo.store import read_json, read_table
 from acpo.tasks import load_task

@@ -16,13 +16,15 @@ from safetensors.numpy import save_file
 from small_study import ROOT, script
 
 from acpo.cells import Cell
-from acpo.config import ConfigError, HubModel, Study, load_study
+from acpo.config import Study, load_study
 from acpo.data import model_files
 from acpo.data.model_files import MANIFEST, ModelManifest, fetch_model, verify_model
 from acpo.data.verify import DataError
 from acpo.engines.published import file_hashes, link_base
+from acpo.errors import ConfigError
 from acpo.provenance import weights_hash
 from acpo.results import RunRecord
+from acpo.sections import HubModel
 from acpo.store import StoreError, read_json
 
 NAME, REPOSITORY, COMMIT = "qwen2_5_7b", "Qwen/Qwen2.5-7B", "d149729398750b98c0af14eb82c78cfe92750796"

@@ -2,10 +2,10 @@ import re
 
 import pytest
 
-from acpo.config import ConfigError
 from acpo.data.fetch import find_in_mirror
 from acpo.data.registry import SOURCES, source
 from acpo.data.verify import DataError, found_hash, git_blob_id, verify
+from acpo.errors import ConfigError
 from acpo.tasks import load_task
 
 NOT_IN_THE_MIRROR = {"orz57k", "hitab_train", "hitab_tables", "countdown"}

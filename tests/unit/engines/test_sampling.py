@@ -15,7 +15,7 @@ from small_study import SmallStudy
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from acpo.cells import Cell
-from acpo.config import ConfigError, Study, VerlEngine
+from acpo.config import Study
 from acpo.data.problems import read_problems
 from acpo.data.prompts import messages
 from acpo.engines import EngineError
@@ -33,8 +33,10 @@ from acpo.engines.tiny.checkpoint import architecture_of, load_weights
 from acpo.engines.tiny.model import Model
 from acpo.engines.tiny.sampler import sample
 from acpo.engines.tiny.vocabulary import Vocabulary
+from acpo.errors import ConfigError
 from acpo.evaluation import sample_run
 from acpo.results import SAMPLE_SCHEMA, RunRecord
+from acpo.sections import VerlEngine
 from acpo.store import read_json, read_table, write_json
 from acpo.streams import uniforms
 from acpo.tasks.base import Problem

@@ -11,7 +11,8 @@ import pytest
 from report_fixtures import cell_values, provenance, study_values, suite_values, write_cell
 
 from acpo.cells import Cell, ablation_cells
-from acpo.config import ConfigError, Study, parse_study
+from acpo.config import Study, parse_study
+from acpo.errors import ConfigError
 from acpo.report import html, latex, registry
 from acpo.report.sources import Results
 from acpo.report.table import Block, Table

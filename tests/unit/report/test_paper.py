@@ -10,7 +10,8 @@ import pytest
 from report_fixtures import fill, fill_statistics, study_values
 from test_published_panels import paper_study  # noqa: F401
 
-from acpo.config import ConfigError, Study, digest, parse_study
+from acpo.config import Study, digest, parse_study
+from acpo.errors import ConfigError
 from acpo.report import pdf, registry
 from acpo.report.paper import render_paper
 from acpo.report.pdf import compile_pdf, first_errors

@@ -9,7 +9,8 @@ import pytest
 from report_fixtures import fill
 
 from acpo.cells import Cell
-from acpo.config import ConfigError, Study
+from acpo.config import Study
+from acpo.errors import ConfigError
 from acpo.report import registry
 from acpo.report.series import by_rollout, over_seeds, smooth
 from acpo.report.sources import Results

@@ -12,7 +12,8 @@ import pytest
 from report_fixtures import METHODS, cell_values, fill, study_values, suite_values, write_cell
 
 from acpo.cells import BASE, Cell
-from acpo.config import ConfigError, Study, parse_study
+from acpo.config import Study, parse_study
+from acpo.errors import ConfigError
 from acpo.report import html, latex, registry
 from acpo.report.sources import Results
 from acpo.report.table import Number, Row, Table, mark_best, percent

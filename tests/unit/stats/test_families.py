@@ -4,7 +4,8 @@ import pytest
 from made_up import study, values
 from statsmodels.stats.multitest import multipletests
 
-from acpo.config import ConfigError, parse_study
+from acpo.config import parse_study
+from acpo.errors import ConfigError
 from acpo.stats.families import declared_hypotheses, hypotheses, outside_grid
 from acpo.stats.multiplicity import adjust
 

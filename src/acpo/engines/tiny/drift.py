@@ -10,13 +10,14 @@ from pathlib import Path
 import torch
 
 from acpo.cells import Cell
-from acpo.config import Probes, Study, TinyEngine
+from acpo.config import Study
 from acpo.engines.tiny.checkpoint import architecture_of, load_weights, save_policy
 from acpo.engines.tiny.engine import embedded_task
 from acpo.engines.tiny.rollout import Rollout, collect, rollout_problems
 from acpo.engines.tiny.token_store import write_tokens
 from acpo.engines.tiny.update import Learner, token_batch, update
 from acpo.methods import method_objective
+from acpo.sections import Probes, TinyEngine
 from acpo.tasks.base import Problem
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 
 from acpo.cells import Cell
-from acpo.config import BuiltModel, ConfigError, Study, TinyEngine
+from acpo.config import Study
 from acpo.engines import Engine, TrainingJob
 from acpo.engines.runs import complete, exclusive, fingerprint
 from acpo.engines.tiny.checkpoint import WEIGHTS_FILE, architecture_of, load_weights, save_policy
@@ -18,10 +18,12 @@ from acpo.engines.tiny.sampler import sample
 from acpo.engines.tiny.supervised import train_on_demonstrations, write_template
 from acpo.engines.tiny.trainer import Trainer
 from acpo.engines.tiny.vocabulary import Vocabulary
+from acpo.errors import ConfigError
 from acpo.methods import method_objective
 from acpo.progress import Progress
 from acpo.provenance import Clock, file_hash
 from acpo.results import CheckpointInfo, metrics_schema
+from acpo.sections import BuiltModel, TinyEngine
 from acpo.segments import Segment
 from acpo.store import atomic_directory, write_table
 from acpo.streams import uniforms

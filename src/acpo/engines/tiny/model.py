@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from acpo.config import BuiltModel
+from acpo.sections import BuiltModel
 
 Weights = dict[str, Tensor]
 

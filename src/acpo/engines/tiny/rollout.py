@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from acpo.config import Training
 from acpo.engines.tiny.model import Model
 from acpo.engines.tiny.policy import token_mask
 from acpo.engines.tiny.sampler import Responses, sample
 from acpo.engines.tiny.vocabulary import Vocabulary
 from acpo.objectives import group_advantage
+from acpo.sections import Training
 from acpo.streams import stream, uniforms
 from acpo.tasks.base import EmbeddedTask, Problem
 

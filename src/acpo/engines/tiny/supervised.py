@@ -5,12 +5,12 @@ from pathlib import Path
 
 import torch
 
-from acpo.config import BuiltModel
 from acpo.engines.tiny.model import Architecture, Model, Weights, initial_weights
 from acpo.engines.tiny.optimizer import AdamW
 from acpo.engines.tiny.policy import token_mask, token_scores
 from acpo.engines.tiny.vocabulary import Vocabulary
 from acpo.progress import Progress
+from acpo.sections import BuiltModel
 from acpo.streams import stream, stream_seed
 from acpo.tasks.base import EmbeddedTask, Problem
 

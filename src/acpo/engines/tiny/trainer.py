@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 import torch
 
-from acpo.config import Regime, TinyEngine, Training
 from acpo.engines import EngineError, TrainingJob
 from acpo.engines.runs import STATES
 from acpo.engines.tiny.checkpoint import TrainingState, load_newest_state, save_state
@@ -22,6 +21,7 @@ from acpo.engines.tiny.update import Learner, update
 from acpo.engines.tiny.vocabulary import Vocabulary
 from acpo.objectives import Objective, TokenBatch
 from acpo.progress import Progress
+from acpo.sections import Regime, TinyEngine, Training
 from acpo.segments import Segment
 from acpo.streams import uniforms
 from acpo.tasks.base import EmbeddedTask

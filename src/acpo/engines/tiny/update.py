@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import torch
 
-from acpo.config import TinyEngine, Training
 from acpo.engines.tiny.model import Architecture, Model, Weights
 from acpo.engines.tiny.optimizer import AdamW
 from acpo.engines.tiny.policy import token_scores
 from acpo.engines.tiny.rollout import Rollout
 from acpo.objectives import Objective, TokenBatch, pooled_statistics
+from acpo.sections import TinyEngine, Training
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from acpo.config import BuiltModel, ConfigError, Study, Suite, VerlEngine
+from acpo.config import Study
 from acpo.engines import EngineError, TrainingJob
 from acpo.engines.verl.overrides import engine_of, environment, ranks_per_node, verl_settings
+from acpo.errors import ConfigError
 from acpo.provenance import SOURCE
+from acpo.sections import BuiltModel, Suite, VerlEngine
 
 CLONE = SOURCE.parents[1]
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from acpo.cli import run
-from acpo.config import ConfigError
 from acpo.engines.verl.overrides import ACTOR, MODEL, hydra_value
+from acpo.errors import ConfigError
 from acpo.store import read_table
 
 DATA_KEYS = ("data.train_files", "data.val_files")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from acpo.cells import Cell
-from acpo.config import ConfigError, Study
+from acpo.config import Study
 from acpo.engines import Engine, EngineError, TrainingJob, load_engine
 from acpo.engines.orphans import leave_no_orphans
 from acpo.engines.runs import STATES, complete, exclusive, fingerprint
@@ -27,6 +27,7 @@ from acpo.engines.verl.checkpoints import (
 from acpo.engines.verl.launch import launch
 from acpo.engines.verl.overrides import engine_of, expected_rollouts, ranks_per_node
 from acpo.engines.verl.records import collect, forget_after, has_validation, read_validation
+from acpo.errors import ConfigError
 from acpo.provenance import Clock, weights_hash
 from acpo.results import CheckpointInfo
 from acpo.segments import Segment

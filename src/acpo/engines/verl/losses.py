@@ -17,9 +17,9 @@ from torch import Tensor
 from verl.trainer.ppo.core_algos import register_policy_loss
 from verl.workers.config import ActorConfig, PolicyLossConfig
 
-from acpo.config import ConfigError
 from acpo.engines import EngineError
 from acpo.engines.verl.overrides import LOSS_MODE_PREFIX, loss_mode
+from acpo.errors import ConfigError
 from acpo.objectives import Objective, TokenBatch, make_objective, objective_names
 
 

@@ -10,10 +10,11 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from acpo.config import Regime, Study, Suite, VerlEngine
+from acpo.config import Study
 from acpo.data.prompts import chat_template
 from acpo.engines import TrainingJob
 from acpo.engines.runs import STATES
+from acpo.sections import Regime, Suite, VerlEngine
 from acpo.streams import stream_seed
 from acpo.tasks import load_task
 

@@ -20,13 +20,13 @@ from verl.utils.device import get_device_id
 from verl.workers.engine_workers import TrainingWorker
 from verl.workers.utils.padding import no_padding_2_padding
 
-from acpo.config import ConfigError
 from acpo.engines import EngineError
 from acpo.engines.token_table import token_rows
 from acpo.engines.verl.losses import MicroBatch, ObjectiveLossConfig, active
 from acpo.engines.verl.pooling import metrics_over_ranks, pooled_over_ranks
 from acpo.engines.verl.ratios import RatioCheck
 from acpo.engines.verl.records import write_tokens, write_updates
+from acpo.errors import ConfigError
 from acpo.objectives import Objective, Statistics, TokenBatch, UpdateMetrics
 
 ROLLOUT_KEY = "acpo_rollout"

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from acpo.config import ConfigError, Study
+from acpo.config import Study
 from acpo.engines.verl.check import CLONE, check_batches, check_model, check_pins
+from acpo.errors import ConfigError
 
 
 def refusal(study: Study, suite: str, **sections: dict[str, Any]) -> str:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from acpo.config import ConfigError
 from acpo.engines.verl.reward import compute_score
+from acpo.errors import ConfigError
 from acpo.tasks import load_task
 
 GOLD = "2 5 9 to 19"
