@@ -7,11 +7,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from acpo.cells import Cell, CellNames, ablation_cells, grid_cells
+from acpo.cells import Cell, CellNames, ablation_cells, cell_seeds, grid_cells
 from acpo.cli import parser, run
 from acpo.config import Study, load_study
 from acpo.errors import ConfigError, nearest
-from acpo.estimate import COLUMNS, Cost, as_json, cell_cost, table_rows
+from acpo.estimate import COLUMNS, Cost, as_json, cell_costs, table_rows
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
     cells = named_cells(study, given.cells) or [cell for cell in grid_cells(study) if not cell.is_base]
     if any(cell.is_base for cell in cells):
         raise ConfigError("a base cell is not trained: name cells with a method and a regime")
-    costs = [cell_cost(study, cell, given.results) for cell in cells]
+    costs = cell_costs(study, {cell: cell_seeds(study, cell) for cell in cells}, given.results)
     if given.json:
         print(json.dumps(as_json(costs), indent=1))
     else:

@@ -4,14 +4,15 @@ Not counted is what is small beside training: base models, and sampling the benc
 responses of training).
 """
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.filesize import decimal
 
-from acpo.cells import Cell, cell_seeds
+from acpo.cells import Cell
 from acpo.config import Study
 from acpo.engines.verl.checkpoints import KEPT_BEST
 from acpo.results import RunRecord
@@ -57,19 +58,25 @@ class Cost:
     disk_basis: str
 
 
-def cell_cost(study: Study, cell: Cell, results: Path, seeds: Sequence[int] | None = None) -> Cost:
-    """Estimate a trained cell.
+def cell_costs(study: Study, seeds: Mapping[Cell, Sequence[int]], results: Path) -> list[Cost]:
+    """Estimate trained cells.
 
     Args:
         study: The study.
-        cell: A cell that is trained.
+        seeds: The training seeds to count of each cell, which is one that is trained.
         results: Where the workflow writes; finished runs there are measured.
-        seeds: The training seeds to count; None: the cell's own.
+
+    Returns:
+        One cost a cell, in their order.
     """
+    finished = FinishedRuns(study, results)
+    return [_cell_cost(study, cell, len(chosen), finished) for cell, chosen in seeds.items()]
+
+
+def _cell_cost(study: Study, cell: Cell, runs: int, finished: "FinishedRuns") -> Cost:
     suite = study.suites[cell.suite]
-    runs = len(cell_seeds(study, cell) if seeds is None else seeds)
-    hours, time_basis = _hours(study, cell, results)
-    tokens, disk_basis = _token_store_bytes(study, cell, results)
+    hours, time_basis = finished.hours(cell)
+    tokens, disk_basis = finished.token_store_bytes(cell)
     weights = parameter_count(study, suite)
     policies = 2 * weights * _weight_bytes(suite)  # last and best
     states = weights * STATE_BYTES
@@ -127,15 +134,44 @@ def _weight_bytes(suite: Suite) -> int:
     return WEIGHT_BYTES[suite.engine.precision if isinstance(suite.engine, VerlEngine) else "fp32"]
 
 
-def _hours(study: Study, cell: Cell, results: Path) -> tuple[float, str]:
-    """Return a run's wall time: of its own finished seeds, else of its suite and regime, else as declared."""
-    everywhere = [Cell(cell.suite, method, cell.regime) for method in study.methods]
-    for cells, whose in (([cell], "this cell"), (everywhere, "its suite and regime")):
-        records = [path for each in cells for path in (results / "runs" / str(each)).glob("seed*/run.json")]
-        seconds = [each for path in records if (each := _seconds(path)) is not None]
+class FinishedRuns:
+    """The finished runs in some results, found once: a study may have thousands of cells."""
+
+    def __init__(self, study: Study, results: Path):
+        """Look for what lies there."""
+        self._study = study
+        self._seconds: dict[str, list[float]] = defaultdict(list)
+        self._tokens: dict[str, list[int]] = defaultdict(list)
+        for record in results.glob("runs/*/seed*/run.json"):
+            if (seconds := _seconds(record)) is not None:
+                self._seconds[record.parts[-3]].append(seconds)
+        for file in results.glob("runs/*/seed*/tokens/*.parquet"):
+            self._tokens[file.parts[-4]].append(file.stat().st_size)
+
+    def hours(self, cell: Cell) -> tuple[float, str]:
+        """Return a run's wall time, and its basis: its own finished seeds, else its suite and regime, else declared."""
+        own = self._seconds.get(str(cell), [])
+        if own:
+            return _measured(own, "this cell")
+        others = [Cell(cell.suite, method, cell.regime) for method in self._study.methods] if self._seconds else []
+        seconds = [each for other in others for each in self._seconds.get(str(other), [])]
         if seconds:
-            return sum(seconds) / len(seconds) / 3600, f"measured on {len(seconds)} of {whose}"
-    return study.suites[cell.suite].resources.runtime_minutes / 60, DECLARED
+            return _measured(seconds, "its suite and regime")
+        return self._study.suites[cell.suite].resources.runtime_minutes / 60, DECLARED
+
+    def token_store_bytes(self, cell: Cell) -> tuple[int, str]:
+        """Return the size of a run's token store: measured, else with every response as long as it may be."""
+        suite = self._study.suites[cell.suite]
+        kept, sizes = len(suite.token_store.rollouts), self._tokens.get(str(cell), [])
+        if sizes:
+            return round(kept * sum(sizes) / len(sizes)), "token stores measured"
+        assert cell.regime is not None
+        responses = self._study.regime(cell.suite, cell.regime).train_batch_size * suite.training.group_size
+        return kept * responses * suite.training.max_response_tokens * TOKEN_BYTES, "token stores at most"
+
+
+def _measured(seconds: Sequence[float], whose: str) -> tuple[float, str]:
+    return sum(seconds) / len(seconds) / 3600, f"measured on {len(seconds)} of {whose}"
 
 
 def _seconds(record: Path) -> float | None:
@@ -149,18 +185,6 @@ def _seconds(record: Path) -> float | None:
     except StoreError:
         return None
     return max(wall, float(timings["sampling_seconds"].sum() + timings["update_seconds"].sum()))
-
-
-def _token_store_bytes(study: Study, cell: Cell, results: Path) -> tuple[int, str]:
-    """Return the size of a run's token store: measured, else with every response as long as it may be."""
-    files = list((results / "runs" / str(cell)).glob("seed*/tokens/*.parquet"))
-    suite = study.suites[cell.suite]
-    kept = len(suite.token_store.rollouts)
-    if files:
-        return round(kept * sum(file.stat().st_size for file in files) / len(files)), "token stores measured"
-    assert cell.regime is not None
-    responses = study.regime(cell.suite, cell.regime).train_batch_size * suite.training.group_size
-    return kept * responses * suite.training.max_response_tokens * TOKEN_BYTES, "token stores at most"
 
 
 def as_json(costs: Sequence[Cost]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -12,7 +13,7 @@ from acpo.cells import Cell
 from acpo.config import Study
 from acpo.engines.tiny.model import Architecture, weight_shapes
 from acpo.engines.tiny.vocabulary import Vocabulary
-from acpo.estimate import as_json, cell_cost, combined, parameter_count, table_rows
+from acpo.estimate import Cost, as_json, cell_costs, combined, parameter_count, table_rows
 from acpo.results import RunRecord
 from acpo.sections import BuiltModel
 from acpo.store import write_json, write_table
@@ -38,8 +39,26 @@ def finished_run(directory: Path, wall_seconds: float, rollout_seconds: float) -
     write_table(directory / "timings.parquet", pd.DataFrame(seconds))
 
 
+def cost_of(study: Study, cell: Cell, results: Path, seeds: Sequence[int] = (0, 1, 2)) -> Cost:
+    (cost,) = cell_costs(study, {cell: seeds}, results)
+    return cost
+
+
+def test_results_are_searched_once_however_many_cells(
+    shipped: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan of thousands of cells is priced in every dry run."""
+    searches: list[str] = []
+    glob = Path.glob
+    monkeypatch.setattr(Path, "glob", lambda place, pattern: searches.append(pattern) or glob(place, pattern))
+    cells = [Cell("mini", method, regime) for method in shipped.methods for regime in ("nonp", "offp")]
+    costs = cell_costs(shipped, {cell: [0] for cell in cells}, tmp_path)
+    assert [cost.name for cost in costs] == [str(cell) for cell in cells]
+    assert len(searches) == 2
+
+
 def test_a_paper_cell_is_declared(shipped: Study, tmp_path: Path) -> None:
-    cost = cell_cost(shipped, ORZ, tmp_path)
+    cost = cost_of(shipped, ORZ, tmp_path)
     # 14 days on 4 GPUs, three seeds
     assert (cost.runs, cost.hours, cost.gpu_hours) == (3, 3 * 336, 3 * 336 * 4)
     assert cost.time_basis == "declared"
@@ -53,7 +72,7 @@ def test_a_paper_cell_is_declared(shipped: Study, tmp_path: Path) -> None:
 def test_several_nodes_multiply(shipped: Study, tmp_path: Path) -> None:
     values = shipped.model_dump(mode="json")
     values["suites"]["orz"]["resources"]["nodes"] = 2
-    cost = cell_cost(Study.model_validate(values), ORZ, tmp_path, seeds=[0])
+    cost = cost_of(Study.model_validate(values), ORZ, tmp_path, seeds=[0])
     assert cost.gpu_hours == 336 * 4 * 2
 
 
@@ -61,24 +80,24 @@ def test_own_runs_are_measured_before_others(shipped: Study, tmp_path: Path) -> 
     runs = tmp_path / "runs"
     finished_run(runs / "mini_dapo_offp" / "seed0", 7200, 100)
     finished_run(runs / "mini_dapo_nonp" / "seed0", 99, 99)
-    others = cell_cost(shipped, MINI, tmp_path)
+    others = cost_of(shipped, MINI, tmp_path)
     assert (others.hours, others.time_basis) == (3 * 2, "measured on 1 of its suite and regime")
     finished_run(runs / "mini_acpo_offp" / "seed0", 3600, 100)
     finished_run(
         runs / "mini_acpo_offp" / "seed1", 60, 7200
     )  # was killed: its rollouts took longer than its last process
-    own = cell_cost(shipped, MINI, tmp_path)
+    own = cost_of(shipped, MINI, tmp_path)
     assert own.hours == pytest.approx(3 * 1.5)
     assert own.time_basis == "measured on 2 of this cell"
 
 
 def test_token_stores_are_measured_where_there_are_some(shipped: Study, tmp_path: Path) -> None:
-    before = cell_cost(shipped, MINI, tmp_path)
+    before = cost_of(shipped, MINI, tmp_path)
     store = tmp_path / "runs" / "mini_acpo_offp" / "seed0" / "tokens"
     store.mkdir(parents=True)
     (store / "rollout_000001.parquet").write_bytes(b"x" * 100)
     (store / "rollout_000011.parquet").write_bytes(b"x" * 300)
-    after = cell_cost(shipped, MINI, tmp_path)
+    after = cost_of(shipped, MINI, tmp_path)
     assert (before.disk_basis, after.disk_basis) == ("token stores at most", "token stores measured")
     weights = 2 * 4 * parameter_count(shipped, shipped.suites["mini"])
     assert after.kept_bytes == 3 * (weights + 3 * 200)  # the suite keeps three
@@ -95,7 +114,7 @@ def test_a_built_model_has_as_many_parameters_as_are_trained(shipped: Study, sui
 
 
 def test_totals_add_up_but_for_the_disk_of_one_run(shipped: Study, tmp_path: Path) -> None:
-    costs = [cell_cost(shipped, cell, tmp_path) for cell in (ORZ, MINI)]
+    costs = [cost_of(shipped, cell, tmp_path) for cell in (ORZ, MINI)]
     total = combined("total", costs)
     assert total.gpu_hours == sum(cost.gpu_hours for cost in costs)
     assert total.running_bytes == costs[0].running_bytes

@@ -18,7 +18,7 @@ class CostOfPlan(logging.Filter):
 
 def cost_of_plan() -> str:
     """Write the cost of the training runs that are to be made, by suite."""
-    from acpo.estimate import COLUMNS, cell_cost, combined, table_rows
+    from acpo.estimate import COLUMNS, cell_costs, combined, table_rows
     from tabulate import tabulate
 
     seeds = defaultdict(list)
@@ -27,10 +27,10 @@ def cost_of_plan() -> str:
             seeds[job.wildcards.trained].append(int(job.wildcards.seed))
     if not seeds:
         return ""
+    cells = {find_cell(name): chosen for name, chosen in sorted(seeds.items())}
     suites = defaultdict(list)
-    for name, chosen in sorted(seeds.items()):
-        cell = find_cell(name)
-        suites[cell.suite].append(cell_cost(STUDY, cell, Path("results"), chosen))
+    for cell, cost in zip(cells, cell_costs(STUDY, cells, Path("results"))):
+        suites[cell.suite].append(cost)
     rows = table_rows([combined(suite, costs) for suite, costs in suites.items()])
     aligned = ("left", *["right"] * (len(COLUMNS) - 2), "left")
     table = tabulate(rows, headers=COLUMNS, colalign=aligned, disable_numparse=True)
