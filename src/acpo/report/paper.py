@@ -4,6 +4,7 @@ Needs Debian's texlive-latex-base and texlive-latex-recommended. It is compiled 
 audit's tables are read from there.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -148,17 +149,22 @@ def _part(root: Path, title: str, files: dict[str, str]) -> Iterator[str]:
         yield r"\end{landscape}"
 
 
+def _short(commit: str) -> str:
+    """Shorten a commit to the digits that name it, and keep what follows it."""
+    return re.sub(r"^([0-9a-f]{12})[0-9a-f]{28}", r"\1", commit)
+
+
 def _provenance(results: Results) -> Iterator[str]:
     study = results.study
     yield r"\clearpage\section{Provenance}"
     yield breakable(
         f"Configuration {digest(study)}: results/config/{digest(study)}.json. Root seed {study.root_seed}, training "
-        f"seeds {', '.join(map(str, study.seeds))}. Hashes of every input are in results/<cell>.json. Each "
-        "number of the tables is in results/tables/*.csv, unrounded, with the file that it comes from, and in "
-        "results/tables/numbers.tex, as a LaTeX macro with the name of its cell."
+        f"seeds {', '.join(map(str, study.seeds))}. Hashes of every input, and commits in full, are in "
+        "results/<cell>.json. Each number of the tables is in results/tables/*.csv, unrounded, with the file that it "
+        "comes from, and in results/tables/numbers.tex, as a LaTeX macro with the name of its cell."
     )
     origins = details.origin_rows(results)
-    rows = [(o.cell, o.configuration_hash, o.code_hash, o.commit, o.device) for o in origins]
+    rows = [(o.cell, o.configuration_hash, o.code_hash, _short(o.commit), o.device) for o in origins]
     columns = ("Cell", "Configuration", "Code", "Commit", "Device")
     yield render_latex(TextTable("Cells", "where they come from", columns, (0.24, 0.19, 0.19, 0.2, 0.06), rows))
     versions = list(details.environment(results).items())

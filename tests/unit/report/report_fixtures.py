@@ -133,7 +133,7 @@ def provenance(cell: Cell) -> dict[str, Any]:
         "configuration_hash": "c0ffee0123456789",
         "code_hash": "deadbeef01234567",
         "data_hashes": {"countdown_mini/test": "abc123"},
-        "git_commit": "0123456789abcdef",
+        "git_commit": "0123456789abcdef0123456789abcdef01234567",
         "git_dirty": False,
         "packages": {"torch": "2.13.0", "transformers": "5.10.4"},
         "python": "3.11.9",

@@ -60,7 +60,7 @@ def test_every_table_and_figure_is_in_it(root: Path) -> None:
 def test_it_says_where_the_numbers_come_from(root: Path) -> None:
     text = (root / "paper.tex").read_text()
     assert digest(parse_study(study_values())) in text
-    for origin in ("c0ffee0123456789", "deadbeef01234567", "0123456789abcdef", "2.13.0"):
+    for origin in ("c0ffee0123456789", "deadbeef01234567", "0123456789ab ", "2.13.0"):
         assert origin in text
     assert "33.80 <- results/mini_acpo_offp.json benchmarks.test.checkpoints.last.avg_at_k" in text
 
@@ -76,16 +76,25 @@ def test_it_compiles_twice_to_the_same_bytes(root: Path) -> None:
     assert compile_pdf(root / "paper.tex", 120) == first
 
 
+def too_large(source: Path, folder: Path) -> list[str]:
+    """Compile a paper, and list what LaTeX finds wider or higher than a page."""
+    line = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", f"-output-directory={folder}", source.name]
+    done = subprocess.run(line, cwd=source.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    return [text for text in done.stdout.splitlines() if "Float too large" in text or "Overfull" in text]
+
+
+@needs_latex
+def test_results_fit_its_pages(root: Path, tmp_path: Path) -> None:
+    assert too_large(root / "paper.tex", tmp_path) == []
+
+
 @pytest.mark.slow
 @needs_latex
 def test_the_papers_suites_fit_its_pages(paper_study: Study, tmp_path: Path) -> None:  # noqa: F811
-    """Eighteen settings with fourteen columns in one table: nothing is wider or higher than a page."""
+    """Eighteen settings with fourteen columns in one table."""
     (tmp_path / "paper.tex").write_text(render_paper(Results(paper_study, tmp_path)), encoding="utf-8")
-    line = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
-    done = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout[-2000:]
-    assert "Float too large" not in done.stdout
-    assert "Overfull" not in done.stdout
+    assert too_large(tmp_path / "paper.tex", tmp_path) == []
 
 
 @needs_latex
