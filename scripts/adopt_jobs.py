@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from acpo.cells import CellNames, resolve
@@ -13,17 +14,21 @@ from acpo.config import Study, digest, load_study
 from acpo.errors import ConfigError
 from acpo.provenance import code_hash, training_modules
 from acpo.results import RunRecord
-from acpo.slurm import SlurmError, command, queued_jobs, unrecorded_outputs
+from acpo.slurm import Job, SlurmError, command, queued_jobs, unrecorded_outputs
 from acpo.store import read_json
 
 SECONDS_BETWEEN_LOOKS = 5.0
+SECONDS_TO_SAVE = 900.0  # as long before a time limit as the profile has training warned
 RESULTS = Path("results")
 
 
 def main() -> None:
     """Read arguments, wait or cancel, unlock, record."""
     arguments = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    arguments.add_argument("--cancel", action="store_true", help="cancel the jobs; training saves and resumes later")
+    arguments.add_argument(
+        "--cancel", action="store_true",
+        help="end the jobs: training is warned as before a time limit, saves and resumes later",
+    )  # fmt: skip
     arguments.add_argument(
         "snakemake", nargs="*", default=["--profile", "slurm"],
         help="how Snakemake was called, after --; default: --profile slurm",
@@ -40,15 +45,33 @@ def main() -> None:
 
 def wait_for_jobs(cancel: bool) -> None:
     """Wait until no job of this directory is left."""
-    told = -1
+    told, start, warned = -1, time.monotonic(), set[str]()
     while jobs := queued_jobs(Path.cwd()):
         if cancel:
-            command("scancel", *(job.identifier for job in jobs))
-            cancel = False
+            end_jobs(jobs, warned, patient=time.monotonic() - start < SECONDS_TO_SAVE)
         if len(jobs) != told:
             told = len(jobs)
             print(f"waiting for {told} jobs: {' '.join(job.identifier for job in jobs)}", flush=True)
         time.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+def end_jobs(jobs: Sequence[Job], warned: set[str], patient: bool) -> None:
+    """Warn training that runs, as before a time limit; cancel all else.
+
+    After SIGTERM a cluster may give training less time than a rollout takes. It is warned once, because verl ends at
+    once on a second signal.
+
+    Args:
+        jobs: Those that are left.
+        warned: Which were warned; those that are now are added.
+        patient: Whether training may still take its time; else it is cancelled too.
+    """
+    training = {job.identifier for job in jobs if job.rule == "train_policy" and job.state == "RUNNING" and patient}
+    if new := sorted(training - warned):
+        command("scancel", "--signal=USR1", *new)
+        warned.update(new)
+    if others := [job.identifier for job in jobs if job.identifier not in training]:
+        command("scancel", *others)
 
 
 def record(files: list[Path], arguments: list[str]) -> None:
@@ -60,15 +83,27 @@ def record(files: list[Path], arguments: list[str]) -> None:
     if len(snapshots) != 1 or not (snapshot := Path(snapshots.pop())).exists():
         raise ConfigError("the configuration has changed since these jobs were submitted: adopt them with the old one")
     study = load_study(snapshot)
-    good = [file for file in files if file.name != "run.json" or fits(study, file)]
+    good = [file for file in files if all(fits(study, run) for run in runs_behind(file))]
     if good:
         call_snakemake([*arguments, "--touch", "--force", *map(str, good)])
     for file in files:
-        print(f"adopted {file}" if file in good else f"{file} is of another configuration or code: delete it")
+        print(f"adopted {file}" if file in good else f"{file} is not of the present configuration and code: delete it")
+
+
+def runs_behind(file: Path) -> list[Path]:
+    """List the records of the runs that a file rests on: with the file, Snakemake takes them for made now."""
+    kind, *rest = file.relative_to(RESULTS).parts
+    if kind == "data":
+        return []
+    if kind in ("runs", "probes"):
+        return [RESULTS / "runs" / rest[0] / rest[1] / "run.json"]
+    return sorted(RESULTS.glob(f"runs/{file.stem}/seed*/run.json")) or sorted(RESULTS.glob("runs/*/seed*/run.json"))
 
 
 def fits(study: Study, file: Path) -> bool:
-    """Say whether a finished run is of the present configuration and code."""
+    """Say whether a run is finished, and of the present configuration and code."""
+    if not file.exists():
+        return False
     found = read_json(file, RunRecord)
     cell = CellNames(study).parse(found.cell)
     wanted = (digest(resolve(study, cell)), code_hash(training_modules(study, cell)))

@@ -12,8 +12,10 @@ TIMEOUT_SECONDS = 60
 RECORDS = Path(".snakemake/metadata")
 OUTPUTS = (
     *("data/*/*.parquet", "data/*/*.manifest.json", "runs/*/seed*/run.json", "runs/*/seed*/samples.parquet"),
-    *("runs/*/seed*/verdicts.parquet", "*.json"),
+    *("runs/*/seed*/verdicts.parquet", "*.json", "probes/*/seed*/*.json", "probes/*/seed*/drift/drift.json"),
+    *("data/overlap/*.json", "statistics/statistics.json", "export/numbers.parquet"),
 )
+"""What jobs on the cluster make, as `unrecorded_outputs` looks for it."""
 
 
 class SlurmError(Exception):

@@ -59,12 +59,12 @@ def test_kill_9_of_snakemake_adopting(untrained: Clone, reference: Clone, cluste
 def test_kill_9_of_snakemake_cancelling(untrained: Clone, reference: Clone, cluster: Cluster, fault: Fault) -> None:
     killed(untrained, cluster)
     script(untrained, "adopt_jobs", "--cancel", *HOW)
-    assert endings(untrained) == ["SIGTERM"]
+    assert endings(untrained) == ["SIGUSR1"]
     assert f"{CELL} 0 train stopped" in " ".join(script(untrained, "cluster_status").split())
     untrained.snakemake(TARGET)
-    assert endings(untrained) == ["SIGTERM", "done"]
+    assert endings(untrained) == ["SIGUSR1", "done"]
     fault.same_bytes(untrained, reference)
-    fault.outcome = f"its job was cancelled, saved step {untrained.segments()[0]['end']}, resumed there"
+    fault.outcome = f"its job was warned, saved step {untrained.segments()[0]['end']}, resumed there"
 
 
 def test_no_progress_in_two_slots(untrained: Clone, cluster: Cluster, fault: Fault) -> None:
