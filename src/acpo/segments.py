@@ -29,7 +29,8 @@ from acpo.store import StoreError, read_json, write_json
 
 EXIT_STATUS = 75  # EX_TEMPFAIL of sysexits.h: nothing is wrong, start again to go on
 SIGNALS = (signal.SIGUSR1, signal.SIGTERM, signal.SIGINT)
-ENDED_BY_SIGNAL = frozenset([*(number.name for number in SIGNALS), "signal"])
+ENDED_BY_SIGNAL = frozenset(number.name for number in SIGNALS)
+ENDED_EARLY = frozenset(["SIGTERM", "SIGINT"])  # cancellation, preemption, Ctrl-C: they say nothing about the slot
 SHORTEST_COUNTED_SECONDS = 30.0  # a segment that was killed sooner says nothing about the length of its slot
 SECONDS_BETWEEN_SIGNS = 20.0
 RECORD = "segments.json"
@@ -37,6 +38,11 @@ RECORD = "segments.json"
 
 class SegmentEndedError(Exception):
     """A signal ended the segment at a safe point; the message says where the run stands."""
+
+    def __init__(self, message: str, by: signal.Signals):
+        """Say what, and which signal it was."""
+        super().__init__(message)
+        self.by = by
 
 
 class NoProgressError(Exception):
@@ -46,8 +52,7 @@ class NoProgressError(Exception):
 class SegmentRecord(BaseModel):
     """One segment: the steps that were on disk at its start and at its end, and how long it is known to have run.
 
-    `ended_by` is a signal's name (or `signal`, where the engine takes them itself), `done`, `error`, or None: running,
-    or killed without a word.
+    `ended_by` is the first signal's name, `done`, `error`, or None: running, or killed without a word.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -60,8 +65,8 @@ class SegmentRecord(BaseModel):
 
     @property
     def idle(self) -> bool:
-        """Whether it had time and saved nothing. One that a person ended does not count."""
-        return self.end <= self.start and self.seconds >= SHORTEST_COUNTED_SECONDS and self.ended_by != "SIGINT"
+        """Whether it had time and saved nothing; what a person or another job ended (`ENDED_EARLY`) does not count."""
+        return self.end <= self.start and self.seconds >= SHORTEST_COUNTED_SECONDS and self.ended_by not in ENDED_EARLY
 
 
 class SegmentList(BaseModel):
@@ -90,6 +95,7 @@ class Segment:
             fingerprint: Hash of all that segments of one run share; a file of another run is begun anew.
             signals: Which signals are noted; none where the engine takes them itself and raises `SegmentEndedError`.
         """
+        self._interrupts = 0
         self._signals = signals
         self._path, self._name, self._fingerprint = run_directory / RECORD, name, fingerprint
         self._signal: signal.Signals | None = None
@@ -106,8 +112,8 @@ class Segment:
         for number, handler in self._before.items():
             signal.signal(number, handler)
         if self._list is not None:
-            ended_by = "done" if error is None else "signal" if isinstance(error, SegmentEndedError) else "error"
-            ended_by = self._signal.name if error is not None and self._signal else ended_by
+            by = error.by if isinstance(error, SegmentEndedError) else self._signal
+            ended_by = "done" if error is None else by.name if by else "error"
             with contextlib.suppress(StoreError) if error else contextlib.nullcontext():
                 self._write(ended_by)
 
@@ -156,13 +162,17 @@ class Segment:
         if self._signal is not None:
             step = self._list.segments[-1].end if self._list else 0
             stands = f"is saved after step {step}: the same command goes on from there" if step else "starts anew"
-            raise SegmentEndedError(f"ended by {self._signal.name}: {self._name} {stands}")
+            raise SegmentEndedError(f"ended by {self._signal.name}: {self._name} {stands}", self._signal)
 
     def _noted(self, number: int, _frame: FrameType | None) -> None:
-        """Note a signal, and at once how long the segment ran: its slot may end before a safe point comes."""
-        if number == signal.SIGINT and self._signal == signal.SIGINT:
+        """Note a signal, and at once how long the segment ran: its slot may end before a safe point comes.
+
+        The first one counts: a time limit that is reached sends SIGTERM after the warning.
+        """
+        self._interrupts += number == signal.SIGINT
+        if self._interrupts > 1:
             raise KeyboardInterrupt
-        self._signal = signal.Signals(number)
+        self._signal = self._signal or signal.Signals(number)
         with contextlib.suppress(OSError):  # no print: a handler may interrupt one
             os.write(2, f"{self._signal.name}: {self._name} ends at its next safe point\n".encode())
         if self._list is not None:

@@ -63,7 +63,7 @@ def test_while_it_imports_reads_and_trains(small: SmallStudy, after: float) -> N
     ("error", "status", "said"),
     [
         (KeyboardInterrupt(), 130, "interrupted\n"),
-        (SegmentEndedError("ended by SIGUSR1: saved"), 75, "ended by SIGUSR1: saved\n"),
+        (SegmentEndedError("ended by SIGUSR1: saved", signal.SIGUSR1), 75, "ended by SIGUSR1: saved\n"),
         (NoProgressError("no progress"), 1, "error: no progress\n"),
     ],
 )

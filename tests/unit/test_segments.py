@@ -138,20 +138,29 @@ class TestSignals:
             assert [signal.getsignal(number) for number in segments.SIGNALS] == before
             part.begin(0)
             part.saved(3)
-            raise SegmentEndedError("stopped")
-        assert (told(tmp_path)[0]["end"], told(tmp_path)[0]["ended_by"]) == (3, "signal")
+            raise SegmentEndedError("stopped", signal.SIGTERM)
+        assert (told(tmp_path)[0]["end"], told(tmp_path)[0]["ended_by"]) == (3, "SIGTERM")
+
+    def test_the_warning_counts_not_the_end_of_the_slot_after_it(self, tmp_path: Path) -> None:
+        with pytest.raises(SystemExit), segment(tmp_path) as part:
+            part.begin(0)
+            os.kill(os.getpid(), signal.SIGUSR1)
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert told(tmp_path)[0]["ended_by"] == "SIGUSR1"
+            raise SystemExit
+        assert told(tmp_path)[0]["ended_by"] == "SIGUSR1"
 
 
 class TestProgress:
     IDLE: tuple[Callable[[Path, SimpleNamespace], None], ...] = (
         lambda place, clock: live(place, clock, 5, 100, by="SIGUSR1"),
-        lambda place, clock: live(place, clock, 5, 100, by="SIGTERM"),
         lambda place, clock: live(place, clock, 5, 100),
     )
     OTHER: tuple[Callable[[Path, SimpleNamespace], None], ...] = (
-        lambda place, clock: live(place, clock, 5, 29, by="SIGTERM"),  # too short to tell
+        lambda place, clock: live(place, clock, 5, 29, by="SIGUSR1"),  # too short to tell
         lambda place, clock: live(place, clock, 5, 29),
         lambda place, clock: live(place, clock, 5, 100, by="SIGINT"),  # a person's doing
+        lambda place, clock: live(place, clock, 5, 100, by="SIGTERM"),  # a person's, or another job's
     )
 
     @pytest.mark.parametrize("first", IDLE)

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import IO
@@ -51,7 +52,15 @@ CAUSES = {
 
 
 class StoppedError(SegmentEndedError):
-    """A signal asked the run to end; it has saved its state."""
+    """A signal asked the run to end: it goes on from its newest checkpoint."""
+
+
+@dataclass
+class _Asked:
+    """The first signal that asked for the end, and the processes that a second one ends."""
+
+    by: signal.Signals | None = None
+    processes: "list[subprocess.Popen[str]]" = field(default_factory=list)
 
 
 def launch(job: TrainingJob, done: int) -> None:
@@ -70,7 +79,7 @@ def launch(job: TrainingJob, done: int) -> None:
     stop = job.run_directory / STOP_FILE
     stop.unlink(missing_ok=True)
     seen: set[psutil.Process] = set()
-    with _cluster(job, seen) as (variables, settings), _signals(stop) as processes:
+    with _cluster(job, seen) as (variables, settings), _signals(stop) as asked:
         process = subprocess.Popen(
             IGNORING_THE_WARNING + command(job) + settings, env=variables, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
@@ -80,15 +89,16 @@ def launch(job: TrainingJob, done: int) -> None:
         last_lines: deque[str] = deque(maxlen=KEPT_LINES)
         reader = threading.Thread(target=_pass_on, args=(process.stdout, last_lines), daemon=True)
         reader.start()
-        processes.append(process)
+        asked.processes.append(process)
         reached = _watch(process, job, done, seen)
         if process.returncode:
             kill_all(seen, LAUNCH_MARK, variables[LAUNCH_MARK])
         reader.join(timeout=10)
-    name, stopped = f"{job.cell} seed {job.seed}", stop.exists()
+    name = f"{job.cell} seed {job.seed}"
     stop.unlink(missing_ok=True)
-    if stopped and reached < expected_rollouts(job):
-        raise StoppedError(f"{name}: stopped by a signal after rollout {reached}: the same command goes on from there")
+    if asked.by and reached < expected_rollouts(job):
+        message = f"{name}: stopped by {asked.by.name} after rollout {reached}"
+        raise StoppedError(f"{message}: the same command goes on from the newest checkpoint", asked.by)
     if process.returncode:
         raise EngineError(f"{name}: verl ended with status {process.returncode} after rollout {reached} of "
                           f"{expected_rollouts(job)}: {cause(last_lines)}. The log is above; the same command goes on "
@@ -134,28 +144,29 @@ def _watch(process: "subprocess.Popen[str]", job: TrainingJob, done: int, seen: 
 
 
 @contextmanager
-def _signals(stop: Path) -> Iterator["list[subprocess.Popen[str]]"]:
-    """Turn the first signal into a request to stop, the second into an end of the processes put into the list."""
-    processes: list[subprocess.Popen[str]] = []
+def _signals(stop: Path) -> Iterator[_Asked]:
+    """Turn the first signal into a request to stop, the second into an end of the processes that are put there."""
+    asked = _Asked()
 
-    def asked(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    def heard(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         name = signal.Signals(number).name
-        running = [process for process in processes if process.poll() is None]
-        if stop.exists() and running:
+        running = [process for process in asked.processes if process.poll() is None]
+        if asked.by and running:
             print(f"{name} again: ending verl now", file=sys.stderr)
             for process in running:
                 os.killpg(process.pid, signal.SIGKILL)
         else:
             print(f"{name}: verl saves and stops after the current step", file=sys.stderr)
+            asked.by = asked.by or signal.Signals(number)
             stop.touch()
 
     if threading.current_thread() is not threading.main_thread():
-        yield processes
+        yield asked
         return
     kinds = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
-    before = {kind: signal.signal(kind, asked) for kind in kinds}
+    before = {kind: signal.signal(kind, heard) for kind in kinds}
     try:
-        yield processes
+        yield asked
     finally:
         for kind, handler in before.items():
             signal.signal(kind, handler)
@@ -212,8 +223,8 @@ def _start_nodes(job: TrainingJob, directory: Path, variables: Mapping[str, str]
     nodes = job.study.suites[job.cell.suite].resources.nodes
     allocation = os.environ.get("SLURM_JOB_NODELIST")
     if allocation is None:
-        raise EngineError(f"suites.{job.cell.suite}.resources.nodes: {nodes} nodes need a SLURM allocation: run with "
-                          "--profile slurm")  # fmt: skip
+        raise EngineError(f"suites.{job.cell.suite}.resources.nodes: {nodes} nodes need a SLURM allocation: salloc "
+                          f"--nodes={nodes} ..., and in it snakemake --cores all")  # fmt: skip
     shown = subprocess.run(["scontrol", "show", "hostnames", allocation], capture_output=True, text=True, check=False)
     hosts = shown.stdout.split()
     if len(hosts) < nodes:

@@ -98,7 +98,7 @@ def test_a_signal_asks_to_stop(job) -> None:
             time.sleep(0.05)
     """)
     handlers = [signal.getsignal(kind) for kind in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)]
-    with pytest.raises(StoppedError, match="stopped by a signal after rollout 0"):
+    with pytest.raises(StoppedError, match=r"stopped by SIGUSR1 after rollout 0: .*newest checkpoint"):
         launch(job, 0)
     assert not (job.run_directory / STOP_FILE).exists()
     assert [signal.getsignal(kind) for kind in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)] == handlers
