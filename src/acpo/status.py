@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from acpo import progress, segments
-from acpo.cells import Cell, cell_seeds, grid_cells
+from acpo.cells import BASE, Cell, CellNames, cell_seeds, grid_cells
 from acpo.config import Study
 from acpo.progress import ProgressRecord
 from acpo.segments import SegmentList
@@ -46,14 +46,23 @@ class RunStatus:
 
 
 def study_status(study: Study, results: Path, jobs: Sequence[Job]) -> list[RunStatus]:
-    """Describe every run of the grid.
+    """Describe every run of the grid, and those of other cells that lie in the results or in the queue.
 
     Args:
         study: The study that runs.
         results: Its results directory.
         jobs: What SLURM holds of it; empty without SLURM.
     """
-    return [run_status(cell, seed, results, jobs) for cell in grid_cells(study) for seed in cell_seeds(study, cell)]
+    cells = [*grid_cells(study), *_other_cells(study, results, jobs)]
+    return [run_status(cell, seed, results, jobs) for cell in dict.fromkeys(cells) for seed in cell_seeds(study, cell)]
+
+
+def _other_cells(study: Study, results: Path, jobs: Sequence[Job]) -> list[Cell]:
+    """List the cells that something was started for, whatever the grid: of ablations, or asked for by name."""
+    names = CellNames(study)
+    started = {path.name for path in results.glob("runs/*")}
+    queued = {job.wildcards.rpartition("_")[0] for job in jobs} | {f"{job.wildcards}_{BASE}" for job in jobs}
+    return [names.parse(name) for name in names if name in started | queued]
 
 
 def run_status(cell: Cell, seed: int, results: Path, jobs: Sequence[Job]) -> RunStatus:

@@ -132,6 +132,23 @@ class TestStates:
         assert len(found) == 1 + 6 * 2 * 3
         assert [(each.cell, each.state) for each in found if each.state != "waiting"] == [("mini_base", "running")]
 
+    def test_cells_outside_the_grid_are_listed_once_they_were_started(self, shipped: Study, tmp_path: Path) -> None:
+        (tmp_path / "runs/mini_acpo_bins4_nonp").mkdir(parents=True)
+        (tmp_path / "runs/no_cell").mkdir()
+        queue = [
+            Job("1", "PENDING", "Priority", "train_policy", "mini_acpo_bins6_offp_1"),
+            Job("2", "RUNNING", "None", "make_base", "mini_verl"),
+            Job("3", "RUNNING", "None", "format_dataset", "countdown_mini_dev"),
+        ]
+        found = study_status(shipped, tmp_path, queue)
+        others = sorted(found[37:], key=lambda each: (each.cell, each.seed))
+        assert [(each.cell, each.seed, each.state) for each in others] == [
+            ("mini_acpo_bins4_nonp", 0, "waiting"), ("mini_acpo_bins4_nonp", 1, "waiting"),
+            ("mini_acpo_bins4_nonp", 2, "waiting"), ("mini_acpo_bins6_offp", 0, "waiting"),
+            ("mini_acpo_bins6_offp", 1, "queued"), ("mini_acpo_bins6_offp", 2, "waiting"),
+            ("mini_verl_base", 0, "running"),
+        ]  # fmt: skip
+
 
 @pytest.fixture
 def squeue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

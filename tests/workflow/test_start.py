@@ -13,3 +13,14 @@ def test_batches_that_do_not_divide_stop_the_workflow(snakemake: Snakemake, tmp_
     assert done.returncode != 0
     assert "suites.mini_verl.engine.micro_batch_size: an update of regime 'nonp' has 128 responses" in done.stderr
     assert not (tmp_path / "results" / "data").exists()
+
+
+def test_several_nodes_are_refused_where_jobs_are_submitted(snakemake: Snakemake, tmp_path: Path) -> None:
+    """The job step of Snakemake's SLURM plugin is one task on one node: SLURM refuses it the GPUs of two."""
+    done = snakemake(
+        "--executor", "slurm", "--jobs", "1", "results/data/countdown_mini/dev.parquet",
+        "--config", "suites={mini: {resources: {nodes: 2}}}",
+    )  # fmt: skip
+    assert done.returncode != 0
+    assert "suites.mini.resources.nodes: a job that Snakemake submits runs on one node" in done.stderr
+    assert not (tmp_path / "results" / "data").exists()

@@ -76,6 +76,16 @@ wildcard_constraints:
     split="[a-z0-9_]+",
 
 
+def check_nodes(suite: str) -> None:
+    """Refuse a suite of several nodes where Snakemake submits its jobs: each is one step on one node."""
+    nodes = STUDY.suites[suite].resources.nodes
+    if nodes > 1 and workflow.non_local_exec:
+        raise ConfigError(
+            f"suites.{suite}.resources.nodes: a job that Snakemake submits runs on one node: give it 1 and more GPUs, "
+            f"or run in an allocation: salloc --nodes={nodes} ..., and in it snakemake --cores all"
+        )
+
+
 onstart:
     from acpo.engines.verl.check import check_batches
     from acpo.methods import check_methods
@@ -84,6 +94,7 @@ onstart:
         check_methods(STUDY)
         for suite in STUDY.grid.suites:
             check_batches(STUDY, suite)
+            check_nodes(suite)
     except ConfigError as error:
         raise WorkflowError(str(error)) from error
     if not HAS_LATEX:

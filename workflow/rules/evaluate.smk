@@ -46,6 +46,7 @@ rule sample_responses:
             60, suite_of(wildcards.cell).resources.runtime_minutes // 10
         ),
         gpu=lambda wildcards: suite_of(wildcards.cell).sampling_gpus,
+        nodes=1,
     params:
         identity=lambda wildcards: sampling_identity(wildcards.cell),
     shell:

@@ -133,6 +133,7 @@ rule train_policy:
         mem_mb=lambda wildcards: suite_of(wildcards.trained).resources.memory_mb,
         runtime=lambda wildcards: suite_of(wildcards.trained).resources.runtime_minutes,
         gpu=lambda wildcards: suite_of(wildcards.trained).resources.gpus,
+        nodes=lambda wildcards: suite_of(wildcards.trained).resources.nodes,
     params:
         identity=lambda wildcards: training_identity(wildcards.trained),
         measured=measured_options,

@@ -41,6 +41,11 @@ def exclusive(directory: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise StoreError(f"{directory}: another process is training this run: wait for it or end it") from error
+        except OSError as error:
+            raise StoreError(
+                f"{directory}: no file locks on this file system ({error.strerror}), without which two jobs could "
+                "train one run: mount it with flock, or work on another one"
+            ) from error
         (directory / "run.json").unlink(missing_ok=True)
         for leftover in [*directory.glob(".*.tmp"), *directory.glob("*/.*.tmp")]:
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()

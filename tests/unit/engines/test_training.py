@@ -1,5 +1,7 @@
 """Whole training runs of a small study: what they write, and when they refuse."""
 
+import errno
+import fcntl
 import json
 from pathlib import Path
 from typing import Any
@@ -297,6 +299,13 @@ class TestRefusals:
         run = small.run("mini_dapo_nonp")
         with exclusive(run):
             self.refused(small, StoreError, rf"^{run}: another process is training this run: wait for it or end it$")
+
+    def test_a_file_system_without_locks(self, small: SmallStudy, monkeypatch: pytest.MonkeyPatch) -> None:
+        def flock(*_: int) -> None:
+            raise OSError(errno.ENOSYS, "Function not implemented")
+
+        monkeypatch.setattr(fcntl, "flock", flock)
+        self.refused(small, StoreError, "no file locks on this file system")
 
     def test_a_place_that_cannot_be_written(self, small: SmallStudy) -> None:
         (small.root / "file").write_text("")
