@@ -74,8 +74,10 @@ class Study(Strict):
                 _require(source.method, self.methods, f"methods.{key}.measured.{parameter}.method")
                 if self.methods[source.method].measured:
                     raise ValueError(f"methods.{key}.measured.{parameter}: {source.method} is measured itself")
-        for name in (self.probes.reference, *self.probes.compared, *self.probes.methods):
-            _require(name, self.methods, "probes")
+        _require(self.probes.reference, self.methods, "probes.reference")
+        for key, names in (("compared", self.probes.compared), ("methods", self.probes.methods)):
+            for name in names:
+                _require(name, self.methods, f"probes.{key}")
         if "base" in self.methods:
             raise ValueError("methods: 'base' is the untrained cell's name and cannot be a method")
         return self

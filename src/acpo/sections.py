@@ -1,9 +1,10 @@
 """The sections of a study, as typed models: what each part of `config.yaml` may say."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -12,6 +13,7 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     StringConstraints,
+    WithJsonSchema,
     model_validator,
 )
 
@@ -20,8 +22,21 @@ from acpo.errors import nearest
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*(_[a-z0-9]+)*$")]
 Decay = Annotated[float, Field(ge=0, lt=1)]
 Share = Annotated[float, Field(gt=0, lt=1)]
-Zero = Annotated[float, Field(ge=0, le=0)]
-One = Annotated[float, Field(ge=1, le=1)]
+
+
+def _only(value: float) -> Callable[[float], float]:
+    """Check a setting that can have the paper's value and no other."""
+
+    def check(given: float) -> float:
+        if given != value:
+            raise ValueError(f"can only be {value:g}, as in the paper")
+        return given
+
+    return check
+
+
+Zero = Annotated[float, AfterValidator(_only(0)), WithJsonSchema({"const": 0, "type": "number"})]
+One = Annotated[float, AfterValidator(_only(1)), WithJsonSchema({"const": 1, "type": "number"})]
 
 
 class Strict(BaseModel):
@@ -272,6 +287,8 @@ class Probes(Strict):
     def _mini_batches_divide(self) -> "Probes":
         if sorted(set(self.updates)) != self.updates or any(self.prompts % count for count in self.updates):
             raise ValueError(f"updates: give rising numbers that divide prompts ({self.prompts})")
+        if self.low_probability > self.high_probability:
+            raise ValueError("low_probability: give no more than high_probability")
         return self
 
 

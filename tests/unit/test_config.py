@@ -151,8 +151,17 @@ def test_a_long_list_of_names_is_cut() -> None:
         (
             "suites.mini.training.kl_coefficient",
             0.1,
-            "suites.mini.training.kl_coefficient: Input should be less than or equal to 0 (given: 0.1)",
+            "suites.mini.training.kl_coefficient: can only be 0, as in the paper (given: 0.1)",
         ),
+        (
+            "suites.mini.training.top_p",
+            0.9,
+            "suites.mini.training.top_p: can only be 1, as in the paper (given: 0.9)",
+        ),
+        ("probes.reference", "grop", "probes.reference: unknown name 'grop'; did you mean 'grpo'?"),
+        ("probes.compared", ["dapoo"], "probes.compared: unknown name 'dapoo'; did you mean 'dapo'?"),
+        ("probes.methods", ["dapoo"], "probes.methods: unknown name 'dapoo'; did you mean 'dapo'?"),
+        ("probes.low_probability", 0.9, "probes: low_probability: give no more than high_probability"),
         (
             "suites.mini.model",
             "mini_decode",

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.workflow.conftest import Snakemake
 
 
@@ -24,3 +26,10 @@ def test_several_nodes_are_refused_where_jobs_are_submitted(snakemake: Snakemake
     assert done.returncode != 0
     assert "suites.mini.resources.nodes: a job that Snakemake submits runs on one node" in done.stderr
     assert not (tmp_path / "results" / "data").exists()
+
+
+@pytest.mark.parametrize("limit", ["0", "-3", "abc", "1.5"])
+def test_a_limit_that_is_no_number_of_rows_is_refused(snakemake: Snakemake, limit: str) -> None:
+    done = snakemake("--cores", "1", "--dry-run", "results/mini_base.json", "--config", f"limit={limit}")
+    assert done.returncode != 0
+    assert "limit: give a positive number of rows (given: " in done.stdout + done.stderr

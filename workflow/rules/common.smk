@@ -35,6 +35,8 @@ from snakemake.exceptions import WorkflowError
 MIRROR = config.pop("mirror", None)
 # How many rows of each data set a trial makes; no part of the study either, but what it makes differs.
 LIMIT = config.pop("limit", None)
+if LIMIT is not None and not (isinstance(LIMIT, int) and LIMIT > 0):
+    raise WorkflowError(f"limit: give a positive number of rows (given: {LIMIT!r})")
 
 try:
     STUDY = parse_study(config, "config")

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cache
 
 from scipy.stats import binomtest
+
+from acpo.stats.denominator import possible_percent
 
 CHANCE_LEVEL = 0.05
 QUESTIONS = {"Minerva": 272, "Math500": 500, "AMC": 83, "AIME24": 30, "AIME25": 30, "Olympiad": 675}
@@ -36,27 +37,14 @@ class Fit:
         return float(binomtest(self.fitting, self.total, self.chance, "greater").pvalue) > CHANCE_LEVEL
 
 
-def reachable(printed: str, denominator: int) -> bool:
-    """Say whether some whole number of right answers prints as this percentage; halves may round either way.
-
-    Args:
-        printed: A percentage as printed, e.g. `54.37`.
-        denominator: Questions times samples.
-    """
-    value = Decimal(printed)
-    half = Decimal(5).scaleb(int(value.as_tuple().exponent) - 1)
-    lowest = ((value - half) * denominator / 100).to_integral_value("ROUND_CEILING")
-    return lowest * 100 <= (value + half) * denominator
-
-
 @cache
 def chance_of_fit(denominator: int) -> float:
     """Return the share of the two-decimal percentages from 0.00 to 100.00 that a denominator can give."""
-    return sum(reachable(f"{number / 100:.2f}", denominator) for number in range(10_001)) / 10_001
+    return sum(possible_percent(f"{number / 100:.2f}", denominator) for number in range(10_001)) / 10_001
 
 
 def fit(printed: Iterable[str], denominator: int) -> Fit:
     """Count how many two-decimal percentages a denominator can give."""
     values = list(printed)
-    fitting = sum(reachable(value, denominator) for value in values)
+    fitting = sum(possible_percent(value, denominator) for value in values)
     return Fit(denominator, fitting, len(values), chance_of_fit(denominator))

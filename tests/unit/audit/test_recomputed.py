@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from acpo.audit import denominators, durations, scores, sensitivity, significance
 from acpo.audit.published import published
+from acpo.stats.denominator import possible_percent
 
 PAPER = published()
 SETTINGS = scores.settings(PAPER)
@@ -78,22 +79,22 @@ def test_drops_under_both_averagings(averaging: str, leave_out: tuple[str, ...],
 
 
 def test_percentages_of_three_answers() -> None:
-    assert [denominators.reachable(value, 3) for value in ("0.00", "33.33", "66.67", "100.00")] == [True] * 4
-    assert not denominators.reachable("33.34", 3)
-    assert not denominators.reachable("66.66", 3)
+    assert [possible_percent(value, 3) for value in ("0.00", "33.33", "66.67", "100.00")] == [True] * 4
+    assert not possible_percent("33.34", 3)
+    assert not possible_percent("66.66", 3)
 
 
 def test_a_half_may_round_either_way() -> None:
     # 1 of 800 is 0.125 %.
-    assert denominators.reachable("0.12", 800)
-    assert denominators.reachable("0.13", 800)
-    assert not denominators.reachable("0.14", 800)
+    assert possible_percent("0.12", 800)
+    assert possible_percent("0.13", 800)
+    assert not possible_percent("0.14", 800)
 
 
 @given(st.integers(1, 3000), st.data())
 def test_every_mean_is_reachable_by_its_own_denominator(denominator: int, data: st.DataObject) -> None:
     right = data.draw(st.integers(0, denominator))
-    assert denominators.reachable(f"{100 * right / denominator:.2f}", denominator)
+    assert possible_percent(f"{100 * right / denominator:.2f}", denominator)
 
 
 def test_chance_of_a_fit_counts_percentages() -> None:
