@@ -12,6 +12,7 @@ from small_study import script
 
 from acpo.results import CellResult
 from acpo.stats.analysis import analyse
+from acpo.stats.export import numbers
 from acpo.stats.records import CHECKPOINTS_ONLY, StatisticsResult
 from acpo.stats.tables import flat_tables
 from acpo.store import StoreError, read_json, write_json
@@ -143,6 +144,24 @@ def test_one_training_seed(tmp_path: Path) -> None:
     assert all(profile.iqm_interval is None for profile in found.profiles)
 
 
+@pytest.mark.parametrize("field", sorted({*StatisticsResult.model_fields} - {"schema_version", "settings", "missing"}))
+def test_the_export_has_the_numbers_of_every_field(whole: Path, found: StatisticsResult, field: str) -> None:
+    empty = found.model_copy(update={field: type(getattr(found, field))()})
+    rows, without = (len(numbers(study(), whole, statistics)) for statistics in (found, empty))
+    assert rows > without
+
+
+def test_exported_families_and_detectable_differences(whole: Path, found: StatisticsResult) -> None:
+    rows = numbers(study(), whole, found)
+    families = rows[(rows["kind"] == "family") & (rows["checkpoint"] == "best")].set_index("name")["value"]
+    # Two regimes, against base, dapo and cispo.
+    assert families["acpo_against_all.hypotheses"] == families["acpo_against_all.tested"] == 6
+    chosen = rows[(rows["kind"] == "detectable") & (rows["name"] == "seeds_3.difference")]
+    assert chosen["value"].tolist() == [item.difference for item in found.detectable if item.seeds == 3]
+    assert len(chosen) == 2 * 3 * 2
+    assert not rows.drop(columns="value").duplicated().any()
+
+
 class TestScripts:
     def test_statistics_then_export(self, results: Path, tmp_path: Path) -> None:
         arguments = ("--config", config(tmp_path), "--results", results)
@@ -162,10 +181,10 @@ class TestScripts:
 
         done = script("export_numbers", *arguments, "--output-dir", results / "export")
         assert done.returncode == 0, done.stderr
-        numbers = pd.read_parquet(results / "export/numbers.parquet")
-        assert len(numbers) == len(pd.read_csv(results / "export/numbers.csv"))
-        assert set(numbers["kind"]) == {"seed", "cell", "comparison", "rank", "profile"}
-        holm = numbers[(numbers["name"] == "adjusted.acpo_against_all.holm") & (numbers["baseline"] == "dapo")]
+        exported = pd.read_parquet(results / "export/numbers.parquet")
+        assert len(exported) == len(pd.read_csv(results / "export/numbers.csv"))
+        assert set(exported["kind"]) == {"seed", "cell", "comparison", "family", "detectable", "rank", "profile"}
+        holm = exported[(exported["name"] == "adjusted.acpo_against_all.holm") & (exported["baseline"] == "dapo")]
         assert holm["value"].tolist() == pytest.approx(
             [c.adjusted["acpo_against_all"].holm for c in found.comparisons if c.baseline == "dapo"]
         )
