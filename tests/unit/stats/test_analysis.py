@@ -126,6 +126,15 @@ def test_a_score_that_the_verdicts_do_not_give_is_refused(results: Path) -> None
         analyse(study(), results)
 
 
+def test_verdicts_without_a_score_are_refused(results: Path) -> None:
+    path = results / "mini_acpo_nonp.json"
+    content = json.loads(path.read_text())
+    del content["benchmarks"]["countdown_mini"]["checkpoints"]["best"]
+    write_json(path, content)
+    with pytest.raises(StoreError, match=r"checkpoints\.best: no such score, but there are verdicts. Score the cell"):
+        analyse(study(), results)
+
+
 def test_a_grid_without_the_treatment_compares_nothing_and_says_so(tmp_path: Path) -> None:
     made = study(methods=("dapo",), seeds=(0,))
     found = analyse(made, made_study(tmp_path, made))
