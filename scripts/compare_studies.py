@@ -36,7 +36,9 @@ def report(found: StudyDifference) -> None:
         where = "all cells" if change.cells == found.common else ", ".join(change.cells)
         print(f"{change.kind} {change.what}: {change.before} -> {change.after} ({where})")
     if not found.changes:
-        print("configuration, code, data and packages are the same")
+        print("configuration, code, data and packages of what both have are the same")
+    if found.without_run:
+        print(f"training not compared, a folder lacks run.json: {', '.join(found.without_run)}")
     if not found.numbers:
         print("\nno number in both")
         return

@@ -5,7 +5,7 @@ import argparse
 import pandas as pd
 
 from acpo.cli import run
-from acpo.stats.power import AIME, MATH500, SEED_COUNTS, Difficulty, Spread, false_positive_rate
+from acpo.stats.power import AIME, MATH500, SEED_COUNTS, Difficulty, SeedSpread, Spread, false_positive_rate
 from acpo.stats.power import minimum_detectable_difference as detectable
 from acpo.streams import stream
 
@@ -36,7 +36,7 @@ def false_positives(name: str, simulations: int) -> dict[float, float]:
 
 def differences(benchmark: Difficulty, seed_sd: float) -> dict[int, float]:
     """Return the minimum detectable difference of two methods that find the same questions hard, by training seeds."""
-    spread = Spread(seed=2 * (seed_sd / 100) ** 2, question=0.0, rest=2 * benchmark.within / benchmark.k)
+    spread = Spread(0.0, (SeedSpread(2 * (seed_sd / 100) ** 2, 2 * benchmark.within / benchmark.k),))
     return {seeds: 100 * detectable(spread, seeds, benchmark.questions, ALPHA, POWER) for seeds in SEED_COUNTS}
 
 

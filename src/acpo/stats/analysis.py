@@ -158,7 +158,7 @@ def detectable(study: Study, evidence: Evidence) -> Iterator[Detectable]:
             treatment, baseline = evidence.tallies[ours], evidence.tallies[theirs]
             spread = difference_spread(difference_groups(treatment, baseline))
             questions = len(treatment.questions)
-            for seeds in SEED_COUNTS if spread.seed is not None else SEED_COUNTS[:1]:
+            for seeds in SEED_COUNTS if spread.groups else SEED_COUNTS[:1]:
                 yield Detectable(
                     suite=treatment.cell.suite, regime=treatment.cell.regime or "", benchmark=treatment.benchmark,
                     checkpoint=kind, treatment=treatment.cell.method, baseline=baseline.cell.method, seeds=seeds,

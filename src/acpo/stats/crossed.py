@@ -10,6 +10,7 @@ by question, and its test never rejects where that one does not.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -71,6 +72,19 @@ def mean_squares(table: np.ndarray) -> MeanSquares:
     return MeanSquares(float(questions * ((rows - mean) ** 2).sum() / (seeds - 1)), float(rest))
 
 
+def pooled(parts: Sequence[tuple[Any, float]]) -> tuple[Any, Any]:
+    """Add independent estimates of variance.
+
+    Args:
+        parts: Each estimate with its degrees of freedom; numbers, or arrays of one shape. Not all may be 0.
+
+    Returns:
+        The sum and its degrees of freedom by Satterthwaite's formula.
+    """
+    variance = sum(part for part, _ in parts)
+    return variance, variance**2 / sum(part**2 / df for part, df in parts)
+
+
 def crossed_mean(groups: Sequence[np.ndarray]) -> Estimate:
     """Estimate the sum of the means of groups of training seeds that answer the same questions.
 
@@ -101,11 +115,10 @@ def crossed_mean(groups: Sequence[np.ndarray]) -> Estimate:
     rest = math.fsum(found.rest / size for size, _, found in several)
     parts = [(found.seeds / size, df) for size, df, found in several]
     parts.append((max(clustered - rest, 0.0), questions - 1))
-    variance = math.fsum(part for part, _ in parts)
     fixed = replace(given, algorithm=True)
-    if variance == 0:
+    if not any(part for part, _ in parts):
         return fixed
-    df = variance**2 / math.fsum(part**2 / df for part, df in parts)
+    variance, df = pooled(parts)
     crossed = Estimate(value, math.sqrt(variance), df, algorithm=True)
     narrow, wide = sorted((crossed, fixed), key=lambda found: found.half_width(WIDTH_AT))
     return replace(wide, other=narrow)

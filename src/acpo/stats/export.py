@@ -27,8 +27,9 @@ def numbers(study: Study, results: Path, statistics: StatisticsResult) -> pd.Dat
         statistics: Its statistics.
 
     Returns:
-        `COLUMNS`: `kind` is `seed`, `cell`, `comparison`, `rank` or `profile`; `name` says what the number is, with a
-        path into nested values (`pass_at_k.4`); `source` is the file it comes from. Text that does not apply is empty.
+        `COLUMNS`: `kind` is `seed`, `cell`, `comparison`, `family`, `detectable`, `rank` or `profile`; `name` says what
+        the number is, with a path into nested values (`pass_at_k.4`, `seeds_3.difference`); `source` is the file it
+        comes from. Text that does not apply is empty.
     """
     rows = [*_seed_rows(study, results), *_statistics_rows(statistics)]
     frame = pd.DataFrame(rows, columns=COLUMNS)
@@ -65,6 +66,17 @@ def _statistics_rows(statistics: StatisticsResult) -> Iterator[dict[str, Any]]:
         yield from _rows(
             content, kind="comparison", suite=item.suite, method=item.treatment, baseline=item.baseline,
             regime=item.regime, benchmark=item.benchmark, checkpoint=item.checkpoint, source=STATISTICS,
+        )  # fmt: skip
+    for name, results in statistics.families.items():
+        for family in results:
+            yield from _rows(
+                {name: family.model_dump()}, kind="family", checkpoint=family.checkpoint, source=STATISTICS
+            )
+    for found in statistics.detectable:
+        yield from _rows(
+            {f"seeds_{found.seeds}": found.model_dump(exclude={"seeds"})}, kind="detectable", suite=found.suite,
+            method=found.treatment, baseline=found.baseline, regime=found.regime, benchmark=found.benchmark,
+            checkpoint=found.checkpoint, source=STATISTICS,
         )  # fmt: skip
     for ranking in statistics.rankings:
         for place in ranking.methods:

@@ -6,59 +6,107 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
-from statsmodels.stats.power import TTestPower
+from scipy.optimize import brentq
+from scipy.stats import qmc
 
-from acpo.stats.crossed import mean_squares
+from acpo.stats.crossed import mean_squares, pooled
 
 SEED_COUNTS = (1, 2, 3, 5, 10, 20)
+DRAWS = 4096  # a power of 2, for Sobol's points
+
+
+@dataclass(frozen=True)
+class SeedSpread:
+    """Variance of a question's difference over one group of training seeds, each at least 0.
+
+    `rest` holds the interaction of seeds and questions and the noise of k samples.
+    """
+
+    seed: float
+    rest: float
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Variance of a question's difference by source, each at least 0; `seed` is None where no cell has two seeds."""
+    """Variance of a question's difference by source: questions, and the groups that have several training seeds.
 
-    seed: float | None
+    Without such a group `question` holds the noise of k samples too.
+    """
+
     question: float
-    rest: float
+    groups: tuple[SeedSpread, ...] = ()
 
 
 def difference_spread(groups: Sequence[np.ndarray]) -> Spread:
-    """Split the variance of a difference (groups as in `acpo.stats.crossed.crossed_mean`).
-
-    `rest` holds the interaction of seeds and questions and the noise of k samples.
-    """
+    """Split the variance of a difference (groups as in `acpo.stats.crossed.crossed_mean`)."""
     questions = groups[0].shape[1]
     several = [(len(group), mean_squares(group)) for group in groups if len(group) > 1]
     by_question = float(np.var(sum(group.mean(0) for group in groups), ddof=1))
-    rest = math.fsum(found.rest for _, found in several)
     shared = math.fsum(found.rest / count for count, found in several)
-    seed = math.fsum(max((found.seeds - found.rest) / questions, 0.0) for _, found in several) if several else None
-    return Spread(seed, max(by_question - shared, 0.0), rest)
+    return Spread(
+        max(by_question - shared, 0.0),
+        tuple(SeedSpread(max((found.seeds - found.rest) / questions, 0.0), found.rest) for _, found in several),
+    )
 
 
 def minimum_detectable_difference(spread: Spread, seeds: int, questions: int, alpha: float, power: float) -> float:
-    """Return the difference that a two-sided t-test finds with some power.
+    """Return the difference that inference mode's two-sided test finds with some power.
+
+    The power is that of `crossed_mean(...).decisive` where all effects are normal. With several seeds it is no
+    noncentral t: the degrees of freedom vary from one study to the next, and the stricter of two tests decides. So the
+    test is made on draws of its mean squares.
 
     Args:
         spread: Of a question's difference.
-        seeds: Training seeds of each method. One: of two checkpoints, with questions - 1 degrees of freedom;
-            several: of the algorithms, with seeds - 1.
+        seeds: Training seeds of each method. One: of two checkpoints; several: of the algorithms.
         questions: Questions of the benchmark.
         alpha: Level of the test.
-        power: Chance to find it.
+        power: Chance to find it, more than `alpha`.
+
+    Returns:
+        The difference, in the units of a question's difference; 0 where nothing varies.
 
     Raises:
         ValueError: several seeds, but their spread is unknown.
     """
-    units = questions if seeds == 1 else seeds
-    if seeds == 1:
-        variance = (spread.question + spread.rest) / questions
-    elif spread.seed is None:
+    if seeds > 1 and not spread.groups:
         raise ValueError("the spread over training seeds is unknown: give at least two")
-    else:
-        variance = spread.seed / seeds + spread.question / questions + spread.rest / (seeds * questions)
-    effect = TTestPower().solve_power(nobs=units, alpha=alpha, power=power, alternative="two-sided")
-    return float(np.squeeze(effect)) * math.sqrt(variance * units)
+    variance = (spread.question + sum(group.rest for group in spread.groups) / seeds) / questions
+    if seeds > 1:
+        variance += sum(group.seed for group in spread.groups) / seeds
+    if variance == 0:
+        return 0.0
+    critical, error = critical_differences(spread, seeds, questions, alpha), math.sqrt(variance)
+
+    def excess(difference: float) -> float:
+        above, below = stats.norm.sf(critical, difference, error), stats.norm.cdf(-critical, difference, error)
+        return float(np.mean(above + below)) - power
+
+    return float(brentq(excess, 0.0, critical.max() + 10 * error))
+
+
+def critical_differences(spread: Spread, seeds: int, questions: int, alpha: float) -> np.ndarray:
+    """Draw studies, and return what each would call significant (arguments as in `minimum_detectable_difference`).
+
+    Returns:
+        The smallest difference with p < alpha in both estimates of `acpo.stats.crossed`, [DRAWS]. Mean squares are
+        independent of each other and of the difference; the points are Sobol's, the same in every call.
+    """
+    groups = spread.groups if seeds > 1 else ()
+    dfs = [questions - 1, *(df for _ in groups for df in (seeds - 1, (seeds - 1) * (questions - 1)))]
+    # Mean squares over what they estimate: of question means, then of each group's seeds and rest.
+    by_question, *ratios = (stats.chi2.ppf(qmc.Sobol(len(dfs), rng=0).random(DRAWS), dfs) / dfs).T
+    clustered = (spread.question + sum(group.rest for group in spread.groups) / seeds) / questions * by_question
+    given = stats.t.isf(alpha / 2, questions - 1) * np.sqrt(clustered)
+    if not groups:
+        return given
+    rest = sum(group.rest * ratio for group, ratio in zip(groups, ratios[1::2], strict=True)) / (seeds * questions)
+    parts = [
+        ((group.seed + group.rest / questions) / seeds * ratio, seeds - 1)
+        for group, ratio in zip(groups, ratios[::2], strict=True)
+    ]
+    variance, df = pooled([*parts, (np.maximum(clustered - rest, 0.0), questions - 1)])
+    return np.maximum(given, stats.t.isf(alpha / 2, df) * np.sqrt(variance))
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from acpo.stats.majority import majority_scores
 from acpo.stats.raw import Tally
 from acpo.stats.records import CellScore
 from acpo.stats.variance import variance_components
-from acpo.store import read_json
+from acpo.store import StoreError, read_json
 
 
 def score(study: Study, item: Tally, rows: pd.DataFrame, replicates: np.ndarray) -> CellScore:
@@ -61,13 +61,16 @@ def check_against_result(item: Tally, results: Path) -> None:
     A cell without a file, for want of some training seed, has nothing to check.
 
     Raises:
-        StoreError: a printed score is not the verdicts' count over their number.
+        StoreError: a printed score is not the verdicts' count over their number, or there is none.
     """
     path = results / f"{item.cell}.json"
     if not path.exists():
         return
-    stored = read_json(path, CellResult).benchmarks[item.benchmark].checkpoints[item.checkpoint]
     where = f"{path}: benchmarks.{item.benchmark}.checkpoints.{item.checkpoint}"
+    benchmark = read_json(path, CellResult).benchmarks.get(item.benchmark)
+    stored = benchmark.checkpoints.get(item.checkpoint) if benchmark else None
+    if stored is None:
+        raise StoreError(f"{where}: no such score, but there are verdicts. Score the cell again")
     by_seed = dict(zip(item.seeds, item.right, strict=True))
     for seed in stored.seeds:
         right = by_seed.get(seed.seed, np.zeros(0, dtype=int))

@@ -5,27 +5,19 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
+from pydantic import RootModel
 
 from acpo.cells import Cell
-from acpo.results import VERDICT_SCHEMA, CellResult, Provenance, Record, RunRecord
+from acpo.results import VERDICT_SCHEMA, CellResult, Record
+from acpo.stats.changes import Change, gather, paired_runs, scoring_changes, seeds_of, training_changes
 from acpo.stats.comparison import difference_groups
 from acpo.stats.crossed import crossed_mean
 from acpo.stats.multiplicity import adjust
-from acpo.stats.raw import Tally, tally
+from acpo.stats.raw import tally
+from acpo.stats.scores import check_against_result
 from acpo.store import StoreError, read_json, read_table
 
 Verdict = Literal["same", "within noise", "beyond noise", "checkpoints differ", "noise unknown"]
-ABSENT = "(absent)"
-
-
-class Change(Record):
-    """Something that differs, in the cells named; `what` is a path such as `training.learning_rate`."""
-
-    kind: Literal["configuration", "code", "data", "package", "environment"]
-    what: str
-    before: str
-    after: str
-    cells: list[str]
 
 
 class NumberChange(Record):
@@ -48,11 +40,17 @@ class NumberChange(Record):
 
 
 class StudyDifference(Record):
-    """What two results folders have in common, and what not."""
+    """What two results folders have in common, and what not.
+
+    `only_before` and `only_after` name cells, and of cells in both `<cell>/<benchmark>/<checkpoint>` and
+    `<cell>/seed<N>`. `without_run` names training seeds in both whose `run.json` either folder lacks: their training
+    could not be compared.
+    """
 
     only_before: list[str]
     only_after: list[str]
     common: list[str]
+    without_run: list[str]
     changes: list[Change]
     numbers: list[NumberChange]
 
@@ -66,84 +64,62 @@ def compare_studies(before: Path, after: Path, alpha: float) -> StudyDifference:
         alpha: Level, over all numbers that are not the same (Holm).
 
     Raises:
-        StoreError: a folder has no cell, or a file is damaged.
+        StoreError: a folder has no cell, a file is damaged, or a score is not its verdicts' count over their number.
     """
-    ours, theirs = _cells(before), _cells(after)
+    ours, theirs = read_cells(before), read_cells(after)
     common = [name for name in ours if name in theirs]
+    runs = {name: paired_runs(before, after, ours[name], theirs[name]) for name in common}
+    changes = [
+        found
+        for name in common
+        for found in (*scoring_changes(ours[name], theirs[name]), *training_changes(name, runs[name]))
+    ]
     tested = [test for name in common for test in _number_changes(before, after, ours[name], theirs[name])]
     return StudyDifference(
-        only_before=[name for name in ours if name not in theirs],
-        only_after=[name for name in theirs if name not in ours],
+        only_before=_lacking(ours, theirs),
+        only_after=_lacking(theirs, ours),
         common=common,
-        changes=_gather(
-            (name, *change) for name in common for change in _cell_changes(before, after, ours, theirs, name)
-        ),
+        without_run=[f"{name}/seed{seed}" for name in common for seed, pair in runs[name].items() if pair is None],
+        changes=gather(changes),
         numbers=_judge(tested, alpha),
     )
 
 
-def _cells(folder: Path) -> dict[str, CellResult]:
-    found = {path.stem: read_json(path, CellResult) for path in sorted(folder.glob("*.json"))}
+def read_cells(folder: Path) -> dict[str, CellResult]:
+    """Read the cells of a results folder by name; other files in it, such as `timing.json`, are left alone.
+
+    Raises:
+        StoreError: there is no cell, or a file is damaged.
+    """
+    found = {}
+    for path in sorted(folder.glob("*.json")):
+        content = read_json(path, RootModel[Any]).root
+        # A damaged cell must not pass for something else: one of its own fields is enough.
+        if not isinstance(content, dict) or not {"cell", "benchmarks"} & content.keys():
+            continue
+        cell = found[path.stem] = read_json(path, CellResult)
+        if cell.cell != path.stem:
+            raise StoreError(f"{path}: cell: it is {cell.cell}'s result. Give the file that name, or move it away")
     if not found:
         raise StoreError(f"{folder}: no cell's result (<cell>.json) in it: name a results folder")
     return found
 
 
-def _cell_changes(
-    before: Path, after: Path, ours: dict[str, CellResult], theirs: dict[str, CellResult], name: str
-) -> Iterator[tuple[str, str, str, str]]:
-    """Yield (kind, what, before, after) of a cell: of its scoring, then of its first training run."""
-    yield from _origin_changes(ours[name].provenance, theirs[name].provenance, "scoring")
-    runs = [next(iter(sorted((folder / "runs" / name).glob("seed*/run.json"))), None) for folder in (before, after)]
-    if runs[0] and runs[1]:
-        first, second = (read_json(run, RunRecord).provenance for run in runs if run)
-        yield from _origin_changes(first, second, "training")
-        yield from _differing("data", first.data_hashes, second.data_hashes)
-
-
-def _origin_changes(before: Provenance, after: Provenance, step: str) -> Iterator[tuple[str, str, str, str]]:
-    if step == "scoring":
-        yield from _differing("configuration", _flat(before.configuration), _flat(after.configuration))
-    yield from _differing("code", {step: before.code_hash}, {step: after.code_hash})
-    yield from _differing("package", before.packages, after.packages)
-    environment = [
-        {"python": origin.python, "platform": origin.platform, "device": origin.device, "commit": origin.git_commit}
-        for origin in (before, after)
+def _lacking(have: dict[str, CellResult], lack: dict[str, CellResult]) -> list[str]:
+    """Name what one folder has and the other has not: cells, then scores and training seeds of cells in both."""
+    parts = {name: [_parts(cells[name]) for cells in (have, lack)] for name in have if name in lack}
+    return [name for name in have if name not in lack] + [
+        f"{name}/{part}" for name, (ours, theirs) in parts.items() for part in ours if part not in theirs
     ]
-    yield from _differing("environment", *environment)
 
 
-def _differing(kind: str, before: dict[str, Any], after: dict[str, Any]) -> Iterator[tuple[str, str, str, str]]:
-    for key in dict.fromkeys((*before, *after)):
-        values = str(before.get(key, ABSENT)), str(after.get(key, ABSENT))
-        if values[0] != values[1]:
-            yield kind, key, *values
-
-
-def _flat(value: Any, name: str = "") -> dict[str, Any]:
-    if not isinstance(value, dict) or not value:
-        return {name: value}
-    return {
-        key: leaf for part, inner in value.items() for key, leaf in _flat(inner, f"{name}.{part}".lstrip(".")).items()
-    }
-
-
-def _gather(found: Iterator[tuple[str, str, str, str, str]]) -> list[Change]:
-    """Join equal changes of several cells."""
-    cells: dict[tuple[str, str, str, str], list[str]] = {}
-    for name, *change in found:
-        kind, what, before, after = change
-        named = cells.setdefault((kind, what, before, after), [])
-        if name not in named:
-            named.append(name)
-    return [
-        Change.model_validate({"kind": kind, "what": what, "before": before, "after": after, "cells": names})
-        for (kind, what, before, after), names in cells.items()
-    ]
+def _parts(cell: CellResult) -> list[str]:
+    scores = [f"{name}/{kind}" for name, score in cell.benchmarks.items() for kind in score.checkpoints]
+    return scores + [f"seed{seed}" for seed in seeds_of(cell)]
 
 
 def _number_changes(before: Path, after: Path, ours: CellResult, theirs: CellResult) -> Iterator[NumberChange]:
-    stores = [_verdicts(folder, result) for folder, result in ((before, ours), (after, theirs))]
+    stores = [(folder, _verdicts(folder, result)) for folder, result in ((before, ours), (after, theirs))]
     for benchmark, score in ours.benchmarks.items():
         other = theirs.benchmarks.get(benchmark)
         for checkpoint, kept in score.checkpoints.items():
@@ -159,10 +135,7 @@ def _number_changes(before: Path, after: Path, ours: CellResult, theirs: CellRes
 
 def _verdicts(folder: Path, result: CellResult) -> pd.DataFrame | None:
     """Read the verdicts of the training seeds that a cell was scored from; None where a store is gone."""
-    seeds = {
-        seed.seed for score in result.benchmarks.values() for kept in score.checkpoints.values() for seed in kept.seeds
-    }
-    paths = {seed: folder / "runs" / result.cell / f"seed{seed}" / "verdicts.parquet" for seed in sorted(seeds)}
+    paths = {seed: folder / "runs" / result.cell / f"seed{seed}" / "verdicts.parquet" for seed in seeds_of(result)}
     if not paths or not all(path.exists() for path in paths.values()):
         return None
     frames = [read_table(path, VERDICT_SCHEMA).assign(cell=result.cell, seed=seed) for seed, path in paths.items()]
@@ -170,10 +143,15 @@ def _verdicts(folder: Path, result: CellResult) -> pd.DataFrame | None:
 
 
 def _test(
-    result: CellResult, stores: list[pd.DataFrame | None], benchmark: str, checkpoint: str
+    result: CellResult, stores: list[tuple[Path, pd.DataFrame | None]], benchmark: str, checkpoint: str
 ) -> tuple[float | None, float | None]:
     cell = Cell(result.suite, result.method, result.regime)
-    items: list[Tally] = [tally(store, cell, benchmark, checkpoint) for store in stores if store is not None]
+    items = []
+    for folder, store in stores:
+        if store is not None:
+            items.append(tally(store, cell, benchmark, checkpoint))
+            # What is tested must be what is printed.
+            check_against_result(items[-1], folder)
     if len(items) < 2 or items[0].questions != items[1].questions or items[0].k != items[1].k:
         return None, None
     groups = difference_groups(items[1], items[0])

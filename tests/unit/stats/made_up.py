@@ -17,6 +17,7 @@ from acpo.results import SAMPLE_SCHEMA, VERDICT_SCHEMA, CellResult, CheckpointIn
 from acpo.stats.raw import Tally
 from acpo.store import write_json, write_table
 from acpo.tasks.base import Problem
+from acpo.timing import MethodTime, RegimeTime, Timing
 
 ROOT = Path(__file__).parents[3]
 PROVENANCE = Provenance(
@@ -56,6 +57,10 @@ def made_study(root: Path, made: Study, levels: Mapping[str, float] = {}, leave_
                 write_run(results, cell, seed, levels.get(cell.method, 0.0))
         if not lost:
             write_cell(results, made, cell)
+    # A finished study has this file beside its cells.
+    times = {"dapo": MethodTime(seconds=[1.0, 2.0])}
+    regime = RegimeTime(suite="mini", regime="nonp", tokens=1, updates=1, methods=times)
+    write_json(results / "timing.json", Timing(regimes=[regime], provenance=PROVENANCE))
     return results
 
 

@@ -12,6 +12,7 @@ from small_study import script
 
 from acpo.results import CellResult
 from acpo.stats.analysis import analyse
+from acpo.stats.export import numbers
 from acpo.stats.records import CHECKPOINTS_ONLY, StatisticsResult
 from acpo.stats.tables import flat_tables
 from acpo.store import StoreError, read_json, write_json
@@ -125,6 +126,15 @@ def test_a_score_that_the_verdicts_do_not_give_is_refused(results: Path) -> None
         analyse(study(), results)
 
 
+def test_verdicts_without_a_score_are_refused(results: Path) -> None:
+    path = results / "mini_acpo_nonp.json"
+    content = json.loads(path.read_text())
+    del content["benchmarks"]["countdown_mini"]["checkpoints"]["best"]
+    write_json(path, content)
+    with pytest.raises(StoreError, match=r"checkpoints\.best: no such score, but there are verdicts. Score the cell"):
+        analyse(study(), results)
+
+
 def test_a_grid_without_the_treatment_compares_nothing_and_says_so(tmp_path: Path) -> None:
     made = study(methods=("dapo",), seeds=(0,))
     found = analyse(made, made_study(tmp_path, made))
@@ -141,6 +151,24 @@ def test_one_training_seed(tmp_path: Path) -> None:
     assert {item.inference.note for item in found.comparisons} == {CHECKPOINTS_ONLY}
     assert {item.seeds for item in found.detectable} == {1}
     assert all(profile.iqm_interval is None for profile in found.profiles)
+
+
+@pytest.mark.parametrize("field", sorted({*StatisticsResult.model_fields} - {"schema_version", "settings", "missing"}))
+def test_the_export_has_the_numbers_of_every_field(whole: Path, found: StatisticsResult, field: str) -> None:
+    empty = found.model_copy(update={field: type(getattr(found, field))()})
+    rows, without = (len(numbers(study(), whole, statistics)) for statistics in (found, empty))
+    assert rows > without
+
+
+def test_exported_families_and_detectable_differences(whole: Path, found: StatisticsResult) -> None:
+    rows = numbers(study(), whole, found)
+    families = rows[(rows["kind"] == "family") & (rows["checkpoint"] == "best")].set_index("name")["value"]
+    # Two regimes, against base, dapo and cispo.
+    assert families["acpo_against_all.hypotheses"] == families["acpo_against_all.tested"] == 6
+    chosen = rows[(rows["kind"] == "detectable") & (rows["name"] == "seeds_3.difference")]
+    assert chosen["value"].tolist() == [item.difference for item in found.detectable if item.seeds == 3]
+    assert len(chosen) == 2 * 3 * 2
+    assert not rows.drop(columns="value").duplicated().any()
 
 
 class TestScripts:
@@ -162,10 +190,10 @@ class TestScripts:
 
         done = script("export_numbers", *arguments, "--output-dir", results / "export")
         assert done.returncode == 0, done.stderr
-        numbers = pd.read_parquet(results / "export/numbers.parquet")
-        assert len(numbers) == len(pd.read_csv(results / "export/numbers.csv"))
-        assert set(numbers["kind"]) == {"seed", "cell", "comparison", "rank", "profile"}
-        holm = numbers[(numbers["name"] == "adjusted.acpo_against_all.holm") & (numbers["baseline"] == "dapo")]
+        exported = pd.read_parquet(results / "export/numbers.parquet")
+        assert len(exported) == len(pd.read_csv(results / "export/numbers.csv"))
+        assert set(exported["kind"]) == {"seed", "cell", "comparison", "family", "detectable", "rank", "profile"}
+        holm = exported[(exported["name"] == "adjusted.acpo_against_all.holm") & (exported["baseline"] == "dapo")]
         assert holm["value"].tolist() == pytest.approx(
             [c.adjusted["acpo_against_all"].holm for c in found.comparisons if c.baseline == "dapo"]
         )

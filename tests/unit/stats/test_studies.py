@@ -1,8 +1,12 @@
 """What changed between two results folders."""
 
 import json
+import re
 import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_up import PROVENANCE, study, write_cell, write_run
@@ -24,6 +28,20 @@ def rerun(results: Path, level: float) -> None:
     for seed in (0, 1):
         write_run(results, ACPO, seed, level)
     write_cell(results, study(), ACPO)
+
+
+def retrain(results: Path, seed: int, **origin: Any) -> None:
+    """Say that a training run of ACPO comes from elsewhere."""
+    run = results / f"runs/mini_acpo_nonp/seed{seed}/run.json"
+    record = read_json(run, RunRecord)
+    write_json(run, record.model_copy(update={"provenance": PROVENANCE.model_copy(update=origin)}))
+
+
+@contextmanager
+def edited(path: Path) -> Iterator[Any]:
+    content = json.loads(path.read_text())
+    yield content
+    write_json(path, content)
 
 
 def verdicts(found: StudyDifference, cell: str) -> set[str]:
@@ -59,9 +77,8 @@ def test_configuration_code_data_and_packages(whole: Path, results: Path) -> Non
         }
     )
     write_cell(results, study(), ACPO, provenance=other)
-    run = results / "runs/mini_acpo_nonp/seed0/run.json"
-    record = read_json(run, RunRecord)
-    write_json(run, record.model_copy(update={"provenance": PROVENANCE.model_copy(update={"data_hashes": {"a": "2"}})}))
+    for seed in (0, 1):
+        retrain(results, seed, data_hashes={"a": "2"})
     found = compare_studies(whole, results, 0.05)
     assert changed(found) == [
         ("configuration", "learning_rate", "1", "2"),
@@ -73,6 +90,100 @@ def test_configuration_code_data_and_packages(whole: Path, results: Path) -> Non
     ]
     assert {tuple(item.cells) for item in found.changes} == {("mini_acpo_nonp",)}
     assert {item.verdict for item in found.numbers} == {"same"}
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_one_training_run_of_several_is_named(whole: Path, results: Path, seed: int) -> None:
+    retrain(results, seed, code_hash="feed", data_hashes={"a": "2"}, configuration={"learning_rate": 2})
+    found = compare_studies(whole, results, 0.05)
+    assert changed(found) == [
+        ("code", "training", "beef", "feed"),
+        ("configuration", "training.learning_rate", "1", "2"),
+        ("data", "a", "1", "2"),
+    ]
+    assert {tuple(item.cells) for item in found.changes} == {(f"mini_acpo_nonp/seed{seed}",)}
+
+
+def test_another_grader_is_a_change_of_code(whole: Path, results: Path) -> None:
+    with edited(results / "mini_acpo_nonp.json") as cell:
+        cell["benchmarks"]["countdown_mini"]["grader_version"] = "made up 2"
+    found = compare_studies(whole, results, 0.05)
+    assert changed(found) == [("code", "grader.countdown_mini", "made up 1", "made up 2")]
+
+
+def remove_checkpoint(cell: Any) -> None:
+    del cell["benchmarks"]["countdown_mini"]["checkpoints"]["best"]
+
+
+def rename_benchmark(cell: Any) -> None:
+    cell["benchmarks"]["other"] = cell["benchmarks"].pop("countdown_mini")
+
+
+def remove_seed(cell: Any) -> None:
+    for kept in cell["benchmarks"]["countdown_mini"]["checkpoints"].values():
+        kept["seeds"] = kept["seeds"][:1]
+        kept["avg_at_k"] = kept["seeds"][0]["avg_at_k"]
+
+
+@pytest.mark.parametrize(
+    ("change", "lost", "new", "numbers"),
+    [
+        (remove_checkpoint, ["countdown_mini/best"], [], 1),
+        (rename_benchmark, ["countdown_mini/last", "countdown_mini/best"], ["other/last", "other/best"], 0),
+        (remove_seed, ["seed1"], [], 2),
+    ],
+)
+def test_what_a_cell_has_in_one_folder_only(
+    whole: Path, results: Path, change: Callable[[Any], None], lost: list[str], new: list[str], numbers: int
+) -> None:
+    with edited(results / "mini_acpo_nonp.json") as cell:
+        change(cell)
+    found = compare_studies(whole, results, 0.05)
+    assert found.only_before == [f"mini_acpo_nonp/{part}" for part in lost]
+    assert found.only_after == [f"mini_acpo_nonp/{part}" for part in new]
+    assert sum(item.cell == "mini_acpo_nonp" for item in found.numbers) == numbers
+    back = compare_studies(results, whole, 0.05)
+    assert (back.only_before, back.only_after) == (found.only_after, found.only_before)
+
+
+@pytest.mark.parametrize("field", ["avg_at_k", "seeds[1].avg_at_k"])
+def test_a_score_that_is_not_its_verdicts_is_refused(whole: Path, results: Path, field: str) -> None:
+    with edited(results / "mini_acpo_nonp.json") as cell:
+        kept = cell["benchmarks"]["countdown_mini"]["checkpoints"]["last"]
+        (kept if field == "avg_at_k" else kept["seeds"][1])["avg_at_k"] += 0.05
+    for folders in ((whole, results), (results, whole)):
+        expected = f"{results}/mini_acpo_nonp.json: benchmarks.countdown_mini.checkpoints.last.{field}: "
+        with pytest.raises(StoreError, match=re.escape(expected)):
+            compare_studies(*folders, 0.05)
+
+
+def test_a_score_is_checked_where_the_other_folder_has_no_stores(whole: Path, results: Path, tmp_path: Path) -> None:
+    (tmp_path / "bare").mkdir()
+    shutil.copy(whole / "mini_acpo_nonp.json", tmp_path / "bare")
+    with edited(results / "mini_acpo_nonp.json") as cell:
+        cell["benchmarks"]["countdown_mini"]["checkpoints"]["last"]["avg_at_k"] += 0.05
+    with pytest.raises(StoreError, match="the score and the verdict stores disagree"):
+        compare_studies(tmp_path / "bare", results, 0.05)
+
+
+def test_other_files_of_a_study_are_no_cells(whole: Path, results: Path) -> None:
+    assert (results / "timing.json").exists()
+    (results / "list.json").write_text("[1]")
+    assert compare_studies(whole, results, 0.05).only_after == []
+
+
+@pytest.mark.parametrize("field", ["cell", "benchmarks", "provenance"])
+def test_a_damaged_cell_is_still_a_cell(whole: Path, results: Path, field: str) -> None:
+    with edited(results / "mini_acpo_nonp.json") as cell:
+        del cell[field]
+    with pytest.raises(StoreError, match=rf"mini_acpo_nonp\.json: {field}: Field required"):
+        compare_studies(whole, results, 0.05)
+
+
+def test_a_cell_under_another_name_is_refused(whole: Path, results: Path) -> None:
+    shutil.copy(results / "mini_acpo_nonp.json", results / "mini_acpo_nonp_old.json")
+    with pytest.raises(StoreError, match=r"mini_acpo_nonp_old\.json: cell: it is mini_acpo_nonp's result"):
+        compare_studies(whole, results, 0.05)
 
 
 def test_cells_of_one_folder_only(whole: Path, results: Path) -> None:
@@ -87,6 +198,9 @@ def test_without_stores_the_noise_is_unknown(whole: Path, results: Path) -> None
     found = compare_studies(whole, results, 0.05)
     assert verdicts(found, "mini_acpo_nonp") == {"noise unknown"}
     assert {item.p for item in found.numbers if item.cell == "mini_acpo_nonp"} == {None}
+    assert found.without_run == ["mini_acpo_nonp/seed0", "mini_acpo_nonp/seed1"]
+    done = script("compare_studies", whole, results)
+    assert "training not compared, a folder lacks run.json: mini_acpo_nonp/seed0, mini_acpo_nonp/seed1" in done.stdout
 
 
 def test_a_folder_without_cells(whole: Path, tmp_path: Path) -> None:
