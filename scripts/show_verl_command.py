@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from acpo.cells import BASE, Cell, CellNames
+from acpo.cells import BASE, Cell, CellNames, all_cells
 from acpo.cli import enter_environment, environment_python, parser, run
 from acpo.config import Study, load_study
 from acpo.engines import TrainingJob
@@ -25,8 +25,10 @@ def main() -> None:
     study = load_study(given.config)
     cell = CellNames(study).parse(given.cell)
     engine = study.suites[cell.suite].engine
-    if cell.is_base or not isinstance(engine, VerlEngine):
-        raise ConfigError(f"{cell}: is not trained by verl (engine: {engine.name}); choose another cell")
+    if not isinstance(engine, VerlEngine):
+        raise ConfigError(f"{cell}: is not trained by verl (engine: {engine.name}); choose a cell of another suite")
+    if cell.is_base:
+        raise ConfigError(f"{cell}: is the untrained model, which verl only starts from; {trained_cell(study, cell)}")
     job = training_job(study, cell, given.seed, given.results)
     if given.check:
         enter_environment(engine)
@@ -35,6 +37,13 @@ def main() -> None:
     print(shown(job, str(environment_python(engine))))
     if given.check:
         print("verl takes these settings", file=sys.stderr)
+
+
+def trained_cell(study: Study, base: Cell) -> str:
+    """Advise to choose a trained cell of a base cell's suite, and name one that needs no other run."""
+    cells = [cell for cell in all_cells(study) if cell.suite == base.suite and not cell.is_base]
+    first = next((cell for cell in cells if not study.methods[cell.method].measured), None)
+    return f"choose a trained cell of its suite, such as {first}" if first else "choose a trained cell"
 
 
 def training_job(study: Study, cell: Cell, seed: int, results: Path) -> TrainingJob:

@@ -47,7 +47,11 @@ def enter_environment(engine: EngineSection) -> None:
 
 
 def keyed_path(text: str) -> tuple[str, Path]:
-    """Read an option of the form KEY=PATH."""
+    """Read an option of the form KEY=PATH.
+
+    Raises:
+        argparse.ArgumentTypeError: it has no `=`.
+    """
     key, equals, path = text.partition("=")
     if not equals:
         raise argparse.ArgumentTypeError(f"expected KEY=PATH, got {text!r}")

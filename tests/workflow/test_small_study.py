@@ -18,6 +18,7 @@ from acpo.report.table import percent
 from acpo.results import CellResult, RunRecord
 from acpo.stats.records import CHECKPOINTS_ONLY, StatisticsResult
 from acpo.store import read_json
+from tests.documented import documented_files
 from tests.workflow.conftest import ROOT, SMALL, command, environment
 
 pytestmark = pytest.mark.slow
@@ -253,16 +254,6 @@ def test_truncated_cell_is_refused_by_name(finished: Path, tmp_path: Path) -> No
     assert done.returncode != 0
     assert "results/mini_dapo_nonp.json" in done.stdout
     assert "error:" in done.stdout
-
-
-def documented_files(page: str) -> dict[str, str]:
-    """Take the files that a page of the documentation shows: a `file:` comment, then a fenced block."""
-    text = (ROOT / "docs" / page).read_text()
-    files = {}
-    for part in text.split("<!-- file: ")[1:]:
-        name, rest = part.split(" -->", 1)
-        files[name] = rest.split("```", 2)[1].split("\n", 1)[1]
-    return files
 
 
 @pytest.mark.parametrize(

@@ -51,11 +51,24 @@ class Engine(ABC):
 
     @abstractmethod
     def make_base(self, job: TrainingJob) -> None:
-        """Make a suite's untrained model in the run directory; `run.json` is written last."""
+        """Make a suite's untrained model in the run directory; `run.json` is written last.
+
+        Raises:
+            ConfigError: the configured model is not one that the engine makes, or the data do not suit its task.
+            StoreError: another process holds the run directory, or it cannot be written.
+        """
 
     @abstractmethod
     def train(self, job: TrainingJob) -> None:
-        """Train a cell's policy with one seed, resuming where a killed run stopped; `run.json` is written last."""
+        """Train a cell's policy with one seed, resuming where a killed run stopped; `run.json` is written last.
+
+        Raises:
+            ConfigError: the configuration, the method or the data do not suit the engine.
+            EngineError: training gave something impossible, or ended before the last rollout.
+            StoreError: a file is missing or damaged, or another process holds the run directory.
+            SegmentEndedError: a signal ended the segment; the same command goes on from there.
+            NoProgressError: the last two segments saved nothing.
+        """
 
     @abstractmethod
     def sample(
@@ -82,6 +95,11 @@ class Engine(ABC):
 
         Returns:
             The columns question, sample, response, response_tokens and finish_reason (`stop` or `length`).
+
+        Raises:
+            ConfigError: the questions' task or the machine does not suit the engine.
+            EngineError: a question cannot be asked, or sampling gave something impossible; names the question.
+            StoreError: a file is missing or damaged.
         """
 
 

@@ -61,7 +61,11 @@ class Generator(ABC):
 
     @abstractmethod
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """Draw the response to each request, in order."""
+        """Draw the response to each request, in order.
+
+        Raises:
+            EngineError: the model ended a response otherwise than by an end token or the limit.
+        """
 
     @abstractmethod
     def close(self) -> None:

@@ -105,7 +105,11 @@ class AtomReader(BracketReader):
         return self.base()
 
     def base(self) -> Node:
-        """A number, a name, a function, a bracketed expression or a command."""
+        """A number, a name, a function, a bracketed expression or a command.
+
+        Raises:
+            MalformedError: the answer ends here, or has text where mathematics is expected.
+        """
         token = self.peek()
         if token is None:
             raise MalformedError("the answer ends too early")
@@ -123,7 +127,11 @@ class AtomReader(BracketReader):
         return self.bracket(token) if token.text in ("(", "[", "{", "|", "langle") else self.command(token)
 
     def numeral(self, text: str) -> Node:
-        """A number, or a numeral with its base as index."""
+        """A number, or a numeral with its base as index.
+
+        Raises:
+            MalformedError: an index that is no base, too many digits, or too large an exponent.
+        """
         if self.take("_"):
             base = self.group()
             if base.kind != "number" or not text.isdigit():
@@ -139,7 +147,11 @@ class AtomReader(BracketReader):
         return number(Fraction(mantissa.rstrip(".")) * Fraction(10) ** int(exponent or 0), text)
 
     def repeating(self, text: str) -> Node:
-        r"""A repeating decimal: `0.1\overline{6}`."""
+        r"""A repeating decimal: `0.1\overline{6}`.
+
+        Raises:
+            MalformedError: no digits under the bar, or too many in all.
+        """
         token = self.peek(1)
         self.expect("{")
         if token is None or not token.text.isdigit() or len(text + token.text) > LONGEST_NUMBER:
@@ -151,7 +163,11 @@ class AtomReader(BracketReader):
         return number(Fraction(text.rstrip(".")) + period, f"{text}({token.text})")
 
     def index(self) -> str:
-        """The text of an index: `_1`, `_{max}`."""
+        """The text of an index: `_1`, `_{max}`.
+
+        Raises:
+            MalformedError: a brace that is not closed.
+        """
         if not self.take("_"):
             return ""
         if not self.take("{"):
@@ -250,7 +266,12 @@ class AtomReader(BracketReader):
         return Node("pow", (inside, Node("div", (number(1), number(2)))))
 
     def command(self, token: Token) -> Node:
-        """A TeX command that stands for a value."""
+        """A TeX command that stands for a value.
+
+        Raises:
+            UnsupportedError: a command that is not read here.
+            MalformedError: a mark that no value begins with.
+        """
         name = token.text
         if name == "frac":
             return Node("div", (self.group(), self.group()))

@@ -57,7 +57,12 @@ class BracketReader(Cursor):
         return Node("call", ("abs", inside))
 
     def matrix(self) -> Node:
-        """A matrix environment; its kind of brackets does not matter, except that bars make a determinant."""
+        """A matrix environment; its kind of brackets does not matter, except that bars make a determinant.
+
+        Raises:
+            UnsupportedError: the environment is no matrix that is read here.
+            MalformedError: an array whose column specification is not closed.
+        """
         kind = self.environment()
         if kind not in _MATRICES:
             raise UnsupportedError(f"the environment {kind} is not read here")

@@ -17,7 +17,6 @@ from acpo.grading.verdict import Verdict
 VERSION = "countdown-1"
 LONGEST_EXPRESSION = 500
 DEEPEST = 50
-MOST_NUMBERS = 100
 _SYMBOLS = str.maketrans(
     {"×": "*", "⋅": "*", "·": "*", "∙": "*", "∗": "*", "•": "*", "÷": "/", "∕": "/", "⁄": "/", "−": "-", "–": "-"}
 )

@@ -22,7 +22,11 @@ class Cursor:
         self.tokens, self.at, self.depth = tokens, 0, 0
 
     def deeper(self) -> None:
-        """Count one level of nesting."""
+        """Count one level of nesting.
+
+        Raises:
+            MalformedError: more levels than `DEEPEST`.
+        """
         self.depth += 1
         if self.depth > DEEPEST:
             raise MalformedError(f"nested deeper than {DEEPEST} levels")
@@ -41,7 +45,11 @@ class Cursor:
         return False
 
     def expect(self, *texts: str) -> str:
-        """Take one of these marks or commands, or fail."""
+        """Take one of these marks or commands, and return it.
+
+        Raises:
+            MalformedError: another token is next, or none.
+        """
         token = self.peek()
         if not self.take(*texts):
             raise MalformedError(f"expected {' or '.join(texts)}, found {token.text if token else 'the end'!r}")

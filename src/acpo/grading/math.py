@@ -64,7 +64,11 @@ class Gold:
 
 
 def write_gold(answers: list[str], **properties: Any) -> str:
-    """Write a gold as the JSON text that the grader reads; properties are those of `Gold`, None left out."""
+    """Write a gold as the JSON text that the grader reads; properties are those of `Gold`, None left out.
+
+    Raises:
+        ValueError: a property that `Gold` does not have.
+    """
     unknown = set(properties) - _FIELDS
     if unknown:
         raise ValueError(f"a math gold has no {', '.join(sorted(unknown))}; known: {', '.join(sorted(_FIELDS))}")

@@ -34,7 +34,11 @@ class Parser(AtomReader):
     """Recursive descent over tokens, with a cap on depth. Methods are named after what they read."""
 
     def answer(self) -> Node:
-        """Statements separated by commas, semicolons or `and`/`or`."""
+        """Statements separated by commas, semicolons or `and`/`or`.
+
+        Raises:
+            MalformedError: something is left that belongs to no statement.
+        """
         items = [self.statement()]
         while self.take(",", ";"):
             if self.peek() is None:
@@ -83,7 +87,11 @@ class Parser(AtomReader):
         return terms[0] if len(terms) == 1 else Node("add", tuple(terms))
 
     def signed_term(self) -> Node:
-        """One term with the signs before it."""
+        """One term with the signs before it.
+
+        Raises:
+            MalformedError: more than two signs in a row.
+        """
         signs: list[str] = []
         while (token := self.peek()) is not None and _is_sign(token):
             signs.append(token.text)
@@ -115,7 +123,11 @@ class Parser(AtomReader):
         return left
 
     def adjacent(self, left: Node, token: Token) -> Node:
-        """Read a factor written next to another: a mixed number, or a product."""
+        """Read a factor written next to another: a mixed number, or a product.
+
+        Raises:
+            MalformedError: two numbers side by side that are no mixed number.
+        """
         whole = self.tokens[self.at - 1]
         plain = whole.kind == "number" and whole.text.isdigit() and left.kind == "number"
         if token.kind == "number" and whole.kind == "number":

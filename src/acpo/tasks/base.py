@@ -53,7 +53,11 @@ class Task(ABC):
     training_splits: ClassVar[frozenset[str]] = frozenset()
 
     def sources(self, split: str) -> tuple[str, ...]:  # noqa: ARG002
-        """Name the pinned files that a split is made from; none where the task generates its problems."""
+        """Name the pinned files that a split is made from; none where the task generates its problems.
+
+        Raises:
+            ConfigError: no such split, where the files differ by split; names those there are.
+        """
         return ()
 
     @abstractmethod

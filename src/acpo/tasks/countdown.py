@@ -31,7 +31,12 @@ class Countdown(Task):
         return ("countdown",)
 
     def problems(self, split: str, root_seed: int, files: Mapping[str, Path]) -> Iterator[Problem]:  # noqa: ARG002
-        """Yield a split's puzzles in the file's order: the first 327,680 train, the next 1,024 test."""
+        """Yield a split's puzzles in the file's order: the first 327,680 train, the next 1,024 test.
+
+        Raises:
+            ConfigError: no such split; names those there are.
+            DataError: the file is damaged or too short.
+        """
         if split not in SPLITS:
             raise ConfigError(f"countdown has no split {split!r}; {nearest(split, SPLITS)}")
         start, stop = SPLITS[split]

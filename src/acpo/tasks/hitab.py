@@ -38,7 +38,7 @@ class HiTab(Task):
     training_splits = frozenset({"train"})
 
     def sources(self, split: str) -> tuple[str, ...]:
-        """Name the samples and the tables of a split."""
+        """Name the samples and the tables of a split; see `Task.sources`."""
         if split not in SPLITS:
             raise ConfigError(f"hitab has no split {split!r}; {nearest(split, SPLITS)}")
         return SPLITS[split]
@@ -48,7 +48,7 @@ class HiTab(Task):
 
         `test300` is a subset of 300 of `test`, drawn from the root seed. Where a prompt is too long, its table
         loses rows from the bottom, which its text and the manifest say; a header is never cut: where it alone is too
-        long the filter of over-long prompts drops and counts the question.
+        long the filter of over-long prompts drops and counts the question. See `Task.problems`.
         """
         samples_key, tables_key = self.sources(split)
         samples = list(json_lines(files[samples_key]))

@@ -122,11 +122,11 @@ class Math(Task):
     training_splits = frozenset({"orz57k", "orz57k_prefix"})
 
     def sources(self, split: str) -> tuple[str, ...]:
-        """Name the pinned file of a split: it has the split's own name."""
+        """Name the pinned file of a split, which has the split's own name; see `Task.sources`."""
         return (_known(split),)
 
     def problems(self, split: str, root_seed: int, files: Mapping[str, Path]) -> Iterator[Problem]:  # noqa: ARG002
-        """Yield a split's problems in the file's order."""
+        """Yield a split's problems in the file's order; see `Task.problems`."""
         for name, question, gold in SPLITS[_known(split)](files[split]):
             notes = ("refers to the missing value TNYWR",) if _MISSING_VALUE.search(question) else ()
             yield Problem(f"{split}/{name}", question.strip(), gold, notes)

@@ -54,6 +54,25 @@ def test_countdown_refuses(text, numbers, target):
     assert not _countdown(text, numbers, target).correct
 
 
+@pytest.mark.parametrize(
+    ("fits", "exceeds", "reason"),
+    [
+        ("10+" + "1+" * 248 + "1", "10+10+" + "1+" * 247 + "1", "longer than 500 characters"),
+        ("(" * 49 + "1" + ")" * 49, "(" * 50 + "1" + ")" * 50, "nested deeper than 50 levels"),
+        ("9" * 20, "9" * 21, "a number with leading zeros or too many digits"),
+    ],
+    ids=["length", "depth", "digits"],
+)
+def test_countdown_accepts_up_to_each_cap(fits, exceeds, reason):
+    def verdict(text):
+        numbers = [int(number) for number in text.strip("()").split("+")]
+        return _countdown(text, numbers, sum(numbers))
+
+    assert verdict(fits).correct, verdict(fits)
+    assert not verdict(exceeds).correct
+    assert verdict(exceeds).reason == f"refused: {reason}"
+
+
 def _expressions():
     leaf = st.integers(0, 99).map(lambda n: (str(n), Fraction(n), [n]))
 

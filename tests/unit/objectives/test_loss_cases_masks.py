@@ -17,6 +17,7 @@ from objective_cases import (
     every_variant,
     on_policy,
     paper,
+    preset,
     random_batch,
     rows,
     split,
@@ -77,14 +78,14 @@ def test_l05_short_and_long_ranks(name, aggregation):
     mask = torch.arange(500) < torch.tensor([[4], [6], [500], [500]])
     entropy = torch.rand(old.shape, generator=g, dtype=torch.float64)
     batch = batch_of(new, old, mask, torch.tensor([1.0, -1.0, 0.5, -2.0], dtype=torch.float64), entropy)
-    objective = paper(name, aggregation=aggregation)
+    objective = preset(name, aggregation=aggregation)
     ranks = [[rows(batch, 0, 2)], [rows(batch, 2, 4)]]
     assert_same(accumulate(objective, ranks), evaluate(objective, batch))
 
 
 @every_variant
 def test_l06_a_padding_micro_batch_changes_nothing(name, change):
-    batch, objective = random_batch(4), paper(name, **change)
+    batch, objective = random_batch(4), preset(name, **change)
     padded = accumulate(objective, [[*split(batch, 4), empty_batch()]])
     plain = accumulate(objective, [split(batch, 4)])
     assert padded.value == plain.value
@@ -97,7 +98,7 @@ def test_l06_a_padding_micro_batch_changes_nothing(name, change):
 @every_variant
 def test_l07_nothing_but_padding(name, change, aggregation):
     for batch in (empty_batch(), empty_batch(0), empty_batch(2, 0)):
-        outcome = evaluate(paper(name, **change, aggregation=aggregation), batch)
+        outcome = evaluate(preset(name, **change, aggregation=aggregation), batch)
         assert outcome.value == 0
         assert not outcome.gradient.any()
         assert outcome.summary["tokens"] == outcome.summary["responses"] == outcome.summary["bin3/count"] == 0
@@ -106,7 +107,7 @@ def test_l07_nothing_but_padding(name, change, aggregation):
 @every_aggregation
 @every_variant
 def test_l07_an_empty_response_is_not_counted(name, change, aggregation):
-    batch, objective = random_batch(5), paper(name, **change, aggregation=aggregation)
+    batch, objective = random_batch(5), preset(name, **change, aggregation=aggregation)
     hole = empty_batch(1)
     with_hole = batch_of(
         torch.cat([batch.log_prob, hole.log_prob]),
@@ -125,7 +126,7 @@ def test_l07_an_empty_response_is_not_counted(name, change, aggregation):
 @pytest.mark.parametrize("junk", [math.nan, math.inf, -math.inf])
 @every_variant
 def test_l08_masked_slots_may_hold_anything(name, change, junk):
-    batch, objective = random_batch(6), paper(name, **change)
+    batch, objective = random_batch(6), preset(name, **change)
 
     def spoiled(x):
         return torch.where(batch.mask, x.detach(), junk)
@@ -153,7 +154,7 @@ def test_l09_extreme_log_ratios_stay_finite(name, change):
             torch.tensor([old] * 3, dtype=dtype),
         )
         batch = batch_of(new_log_prob, old_log_prob, mask, torch.tensor([1.0, -1.0, 1.0], dtype=dtype))
-        objective = paper(name, **change)
+        objective = preset(name, **change)
         for stage in objective.stages:
             outcome = evaluate(objective, batch, stage)
             assert math.isfinite(outcome.value)
@@ -180,7 +181,7 @@ def test_l09_the_clamp_bounds_the_ratio():
 
 @every_variant
 def test_l11_l12_l13_padding_width_and_content_leave_no_trace(name, change):
-    batch, objective = random_batch(7), paper(name, **change)
+    batch, objective = random_batch(7), preset(name, **change)
     width = batch.mask.shape[1]
     plain = evaluate(objective, batch)
     for junk in (50.0, math.nan):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from objective_cases import evaluate, every_method, from_probabilities, from_ratios, paper, random_batch
+from objective_cases import evaluate, every_method, from_probabilities, from_ratios, paper, preset, random_batch
 
 from acpo.objectives import TokenBatch
 
@@ -12,7 +12,7 @@ from acpo.objectives import TokenBatch
 @every_method
 def test_l21_first_update_is_exactly_on_policy(name):
     batch = random_batch(11, spread=0.0, dtype=torch.float32)
-    logged = evaluate(paper(name), batch).summary
+    logged = evaluate(preset(name), batch).summary
     assert (logged["ratio_mean"], logged["ratio_max"], logged["approx_kl"]) == (1, 1, 0)
     assert logged["clip_fraction"] == 0
     assert all(logged[f"bin{b}/ratio_std"] == 0 for b in range(1, 6) if logged[f"bin{b}/count"])

@@ -14,6 +14,7 @@ from objective_cases import (
     every_variant,
     from_ratios,
     paper,
+    preset,
     random_batch,
     rows,
     split,
@@ -32,7 +33,7 @@ thorough = settings(derandomize=True, deadline=None, max_examples=40)
 @quick
 @given(seed=seeds, size=st.sampled_from([1, 2, 4]), cut=st.integers(1, 7), spread=st.sampled_from([0.1, 1.5]))
 def test_any_split_into_micro_batches_and_ranks_is_the_mini_batch(name, change, aggregation, seed, size, cut, spread):
-    batch, objective = random_batch(seed, spread=spread), paper(name, **change, aggregation=aggregation)
+    batch, objective = random_batch(seed, spread=spread), preset(name, **change, aggregation=aggregation)
     for stage in objective.stages:
         whole = evaluate(objective, batch, stage)
         assert_same(accumulate(objective, [split(batch, size)], stage), whole)
@@ -44,7 +45,7 @@ def test_any_split_into_micro_batches_and_ranks_is_the_mini_batch(name, change, 
 @quick
 @given(seed=seeds, junk=st.sampled_from([math.nan, math.inf, -math.inf, 0.0, 1e30]))
 def test_padding_leaves_no_trace(name, change, seed, junk):
-    batch, objective = random_batch(seed), paper(name, **change)
+    batch, objective = random_batch(seed), preset(name, **change)
     width = batch.mask.shape[1]
     for stage in objective.stages:
         plain, wide = evaluate(objective, batch, stage), evaluate(objective, widened(batch, junk), stage)
@@ -65,7 +66,7 @@ def test_acpo_without_alpha_is_symmetric_clipping(seed, base, dual):
 @quick
 @given(seed=seeds)
 def test_gradient_is_the_logged_coefficient_and_zero_where_the_gate_is_closed(name, change, seed):
-    batch, objective = random_batch(seed, spread=1.5), paper(name, **change)
+    batch, objective = random_batch(seed, spread=1.5), preset(name, **change)
     statistics = objective.statistics(batch)
     for stage in objective.stages:
         terms = objective.terms(batch, statistics, stage)

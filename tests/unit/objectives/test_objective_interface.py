@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 import torch
 from objective_cases import (
+    CONFIGURED,
     PAPER,
     RELEASED,
+    VARIANTS,
     evaluate,
     every_method,
     every_variant,
     from_probabilities,
     from_ratios,
     paper,
+    preset,
     random_batch,
     released,
 )
@@ -24,10 +27,27 @@ from pydantic import ValidationError
 import acpo.objectives
 from acpo.objectives import make_objective, objective_names, parameters_model, registry
 
+# Modules of the package that methods share.
+SHARED = {
+    *("__init__", "advantage", "aggregation", "base", "batch", "binning", "clipping", "metrics", "pooling"),
+    *("registry", "selection", "statistics"),
+}
+
 
 def test_methods_are_the_files_of_the_package():
-    assert objective_names() == ["acpo", "ar_lopti", "cispo", "dapo", "grpo", "high_entropy", "low_entropy"]
-    assert set(PAPER) == set(RELEASED) == set(objective_names())
+    files = {path.stem for path in Path(acpo.objectives.__file__).parent.glob("*.py")}
+    assert files >= SHARED
+    assert set(objective_names()) == files - SHARED
+    assert set(PAPER) == set(RELEASED) <= set(objective_names())
+
+
+def test_every_method_is_tested_with_the_parameters_that_it_is_configured_with():
+    assert list(CONFIGURED) == objective_names(), "a method without an entry in config.yaml"
+    assert {name for name, _ in VARIANTS} == set(objective_names())
+
+
+def test_the_papers_methods_are_configured_as_the_cases_by_hand_assume():
+    assert {name: CONFIGURED[name] for name in PAPER} == PAPER
 
 
 def test_one_new_file_is_one_new_method(tmp_path: Path, monkeypatch):
@@ -54,7 +74,7 @@ def test_an_unknown_method_names_the_nearest(name, nearest):
 
 @every_variant
 def test_statistics_need_the_policy_where_the_method_says_so(name, change):
-    objective, batch = paper(name, **change), random_batch(1)
+    objective, batch = preset(name, **change), random_batch(1)
     other = replace(batch, log_prob=batch.log_prob - 0.3, entropy=batch.entropy + 0.1)
     one, two = objective.statistics(batch), objective.statistics(other)
     same = torch.equal(one.sums, two.sums) and torch.equal(one.values, two.values)
@@ -64,14 +84,16 @@ def test_statistics_need_the_policy_where_the_method_says_so(name, change):
 @every_method
 def test_every_parameter_is_required_and_no_other_accepted(name):
     model = parameters_model(name)
-    assert set(model.model_fields) == set(PAPER[name])
-    for key in PAPER[name]:
-        rest = {k: v for k, v in PAPER[name].items() if k != key}
+    assert set(model.model_fields) == set(CONFIGURED[name])
+    for key in CONFIGURED[name]:
+        rest = {k: v for k, v in CONFIGURED[name].items() if k != key}
         with pytest.raises(ValidationError, match=f"{key}\n.*Field required"):
             make_objective(name, rest)
     with pytest.raises(ValidationError, match=r"epsilon\n.*Extra inputs"):
-        paper(name, epsilon=0.2)
-    assert make_objective(name, model.model_validate(PAPER[name])).parameters == model.model_validate(PAPER[name])
+        preset(name, epsilon=0.2)
+    assert make_objective(name, model.model_validate(CONFIGURED[name])).parameters == model.model_validate(
+        CONFIGURED[name]
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,7 +183,7 @@ def test_dtype_of_the_loss(name, dtype):
         source.advantage.float(),
         source.entropy.to(dtype),
     )
-    objective = paper(name)
+    objective = preset(name)
     loss = objective(cast, objective.stages[0])
     loss.value.backward()
     # Half precision is raised to float32 before the ratio is taken.
@@ -173,6 +195,6 @@ def test_dtype_of_the_loss(name, dtype):
 
 def test_a_nan_on_a_response_token_is_not_hidden():
     batch = from_ratios([1.0, math.nan], [1.0, 1.0])
-    for name in PAPER:
-        objective = paper(name)
+    for name in CONFIGURED:
+        objective = preset(name)
         assert math.isnan(objective(batch, objective.stages[0]).value.item())

@@ -141,7 +141,11 @@ def check_gpus(wanted: int) -> None:
 
 
 def main() -> None:
-    """Check the settings on standard input."""
+    """Check the settings on standard input.
+
+    Raises:
+        ConfigError: verl or an external module cannot be imported, or something does not fit.
+    """
     request = json.load(sys.stdin)
     check_gpus(request["gpus"])
     try:

@@ -49,7 +49,11 @@ class ObjectiveLossConfig(PolicyLossConfig):  # type: ignore[misc]
         self.objective()
 
     def objective(self) -> Objective:
-        """Make the objective that loss mode and parameters describe."""
+        """Make the objective that loss mode and parameters describe.
+
+        Raises:
+            ConfigError: no such objective, or parameters that it refuses; names the key.
+        """
         if not self.loss_mode.startswith(LOSS_MODE_PREFIX):
             raise ConfigError(f"policy_loss.loss_mode: {self.loss_mode!r} does not begin with {LOSS_MODE_PREFIX!r}")
         try:

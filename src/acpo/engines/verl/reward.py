@@ -19,6 +19,7 @@ def compute_score(
         solution_str: The response, which may be any text.
         ground_truth: Gold text that the task's grader understands.
         extra_info: What verl adds; unused.
+        **_settings: What else a version of verl may pass; unused.
 
     Returns:
         `score`, the reward, and `acc`, from which verl makes its validation metric: 1 where correct, else 0.

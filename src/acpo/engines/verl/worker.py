@@ -111,7 +111,11 @@ class ObjectiveWorker(TrainingWorker):  # type: ignore[misc]
         self.loss_fn = self._micro_batch_loss
 
     def train_mini_batch(self, data: TensorDict) -> TensorDict:
-        """Make all updates of a rollout: every stage of the objective passes over all mini-batches."""
+        """Make all updates of a rollout: every stage of the objective passes over all mini-batches.
+
+        Raises:
+            EngineError: the batch has no rollout number, or importance ratios that cannot be right.
+        """
         rollout = tu.pop(data, ROLLOUT_KEY)
         if rollout is None:
             raise EngineError("the batch has no rollout number: acpo's trainer did not send it")

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from small_study import script
 
 
@@ -16,11 +17,21 @@ def test_it_prints_environment_command_and_settings(tmp_path: Path) -> None:
     assert f"trainer.default_local_dir={tmp_path}/runs/orz_acpo_offp/seed2/states" in lines
 
 
-def test_what_verl_does_not_train_is_refused(tmp_path: Path) -> None:
-    for cell in ("mini_acpo_offp", "orz_base"):
-        done = script("show_verl_command", cell, "--results", tmp_path)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert f"error: {cell}: is not trained by verl" in done.stderr
+@pytest.mark.parametrize("cell", ["mini_acpo_offp", "mini_base"])
+def test_a_cell_of_another_engine_is_refused(tmp_path: Path, cell: str) -> None:
+    done = script("show_verl_command", cell, "--results", tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"error: {cell}: is not trained by verl (engine: tiny)" in done.stderr
+
+
+@pytest.mark.parametrize("suite", ["orz", "mini_verl"])
+def test_the_untrained_model_is_refused_for_a_cell_that_works(tmp_path: Path, suite: str) -> None:
+    done = script("show_verl_command", f"{suite}_base", "--results", tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"error: {suite}_base: is the untrained model" in done.stderr
+    named = done.stderr.split()[-1]
+    assert named.startswith(f"{suite}_")
+    assert script("show_verl_command", named, "--results", tmp_path).returncode == 0
 
 
 def test_a_measured_parameter_needs_its_run(tmp_path: Path) -> None:
