@@ -144,7 +144,7 @@ def provenance(cell: Cell) -> dict[str, Any]:
     }
 
 
-def checkpoint_values(scores: dict[int, float], rollout: int, undecided: int = 0) -> dict[str, Any]:
+def checkpoint_values(scores: dict[int, float], rollout: int, k: int = 4) -> dict[str, Any]:
     values = list(scores.values())
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
     return {
@@ -155,11 +155,11 @@ def checkpoint_values(scores: dict[int, float], rollout: int, undecided: int = 0
                 "avg_at_k": score,
                 "standard_error": 0.011,
                 "pass_at_k": {1: score, 2: min(1.0, score + 0.08), 4: min(1.0, score + 0.15)},
-                "repeat_means": [score] * 4,
+                "repeat_means": [score] * k,
                 "truncation_rate": 0.0125,
                 "extraction_rate": 0.99,
                 "mean_response_tokens": 27.34,
-                "undecided": undecided,
+                "undecided": 0,
             }
             for seed, score in scores.items()
         ],
@@ -169,7 +169,8 @@ def checkpoint_values(scores: dict[int, float], rollout: int, undecided: int = 0
     }
 
 
-def cell_values(cell: Cell, best: dict[int, float], last: dict[int, float]) -> dict[str, Any]:
+def cell_values(cell: Cell, best: dict[int, float], last: dict[int, float], questions: int = 1000) -> dict[str, Any]:
+    """Make up a cell; scores are whole numbers over `questions`, as every repeat has the score of all."""
     return {
         "cell": str(cell),
         "suite": cell.suite,
@@ -178,7 +179,7 @@ def cell_values(cell: Cell, best: dict[int, float], last: dict[int, float]) -> d
         "benchmarks": {
             "test": {
                 "task": "countdown_mini",
-                "questions": 500,
+                "questions": questions,
                 "k": 4,
                 "grader_version": "1",
                 "checkpoints": {"best": checkpoint_values(best, 30), "last": checkpoint_values(last, 35)},
@@ -192,8 +193,10 @@ def cell_values(cell: Cell, best: dict[int, float], last: dict[int, float]) -> d
     }
 
 
-def write_cell(root: Path, cell: Cell, best: dict[int, float], last: dict[int, float] | None = None) -> None:
-    result = CellResult.model_validate(cell_values(cell, best, last or best))
+def write_cell(
+    root: Path, cell: Cell, best: dict[int, float], last: dict[int, float] | None = None, questions: int = 1000
+) -> None:
+    result = CellResult.model_validate(cell_values(cell, best, last or best, questions))
     write_json(root / f"{cell}.json", result)
 
 
