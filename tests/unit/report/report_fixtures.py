@@ -12,9 +12,13 @@ from acpo.config import Study
 from acpo.report.sources import STATISTICS, Results
 from acpo.results import CellResult, RunRecord
 from acpo.stats.families import Hypothesis, declared_hypotheses
+from acpo.stats.power import SEED_COUNTS
 from acpo.stats.records import (
     Adjusted,
+    CellScore,
     ComparisonResult,
+    Components,
+    Detectable,
     FamilyResult,
     Inference,
     Interval,
@@ -293,14 +297,33 @@ def comparison(hypothesis: Hypothesis, kind: str, paper: list[Welch], **changes:
     )  # fmt: skip
 
 
+def cell_score(item: ComparisonResult) -> CellScore:
+    return CellScore(
+        cell=item.treatment_cell, suite=item.suite, method=item.treatment, regime=item.regime, benchmark=item.benchmark,
+        checkpoint=item.checkpoint, seeds=[0, 1, 2], expected_seeds=3, questions=500, k=4, right=1980, denominator=6000,
+        mean=0.33, scope="algorithm", standard_error=0.01, df=4, interval=None, majority_at_k={}, truncation_rate=0.0,
+        components=Components(seed=None, question=0.05, seed_by_question=-0.00012, sample=0.14),
+        extraction_failure_rate=0.0, grader_version="1",
+    )  # fmt: skip
+
+
 def write_statistics(root: Path, comparisons: list[ComparisonResult], hypotheses: int) -> None:
     family = FamilyResult(
         label="ACPO", checkpoint="last", hypotheses=hypotheses, tested=len(comparisons), rejected_holm=0,
         rejected_bh=0, untested=[], outside_grid=[],
     )  # fmt: skip
+    detectable = [
+        Detectable(
+            suite=item.suite, regime=item.regime, benchmark=item.benchmark, checkpoint=item.checkpoint,
+            treatment=item.treatment, baseline=item.baseline, seeds=seeds, questions=500, k=4, difference=0.06 / seeds,
+        )
+        for item in comparisons
+        for seeds in (SEED_COUNTS if item.inference.scope == "algorithm" else (1,))
+    ]  # fmt: skip
+    cells = {(item.treatment_cell, item.benchmark, item.checkpoint): cell_score(item) for item in comparisons}
     result = StatisticsResult(
-        settings={}, cells=[], comparisons=comparisons, families={"all": [family]}, rankings=[], profiles=[],
-        detectable=[], missing=[],
+        settings={"resamples": 1000}, cells=list(cells.values()), comparisons=comparisons, families={"all": [family]},
+        rankings=[], profiles=[], detectable=detectable, missing=[],
     )  # fmt: skip
     write_json(root / STATISTICS, result)
 
