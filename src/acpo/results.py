@@ -1,12 +1,19 @@
 """The schemas of what the pipeline keeps: runs, samples, verdicts, cells (see `docs/results.md`)."""
 
-from typing import Any, Literal
+import math
+import statistics
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Self
 
 import pandas as pd
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt, model_validator
+from pydantic_core import PydanticCustomError
 
 SCHEMA_VERSION = 1
+TOLERANCE = 1e-9
+"""How far sums of the same floats in another order may be apart: far more than they are, far less than is printed."""
+Rate = Annotated[float, Field(ge=0, le=1)]
 
 
 class Record(BaseModel):
@@ -61,40 +68,112 @@ class SeedScore(Record):
     `standard_error` is over questions (clustered: each question's mean is one observation).
     `undecided` counts verdicts whose grader stopped at a limit or failed; they count as wrong.
     `repeat_means` are the k accuracies of sample 1, 2, ... k of every question: the paper's repeats.
+
+    Refused where avg@k is not the mean of the repeats and pass@1, or pass@k falls as k rises.
     """
 
     seed: int
     rollout: int
-    avg_at_k: float
-    standard_error: float
-    pass_at_k: dict[int, float]
-    repeat_means: list[float]
-    truncation_rate: float
-    extraction_rate: float
-    mean_response_tokens: float
-    undecided: int
+    avg_at_k: Rate
+    standard_error: NonNegativeFloat
+    pass_at_k: dict[PositiveInt, Rate]
+    repeat_means: Annotated[list[Rate], Field(min_length=1)]
+    truncation_rate: Rate
+    extraction_rate: Rate
+    mean_response_tokens: NonNegativeFloat
+    undecided: NonNegativeInt
+
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        _check_equal("avg_at_k", self.avg_at_k, "the mean of repeat_means", statistics.fmean(self.repeat_means))
+        _check_equal("avg_at_k", self.avg_at_k, "pass_at_k.1", self.pass_at_k.get(1))
+        for (fewer, low), (more, high) in pairwise(sorted(self.pass_at_k.items())):
+            if high < low - TOLERANCE:
+                raise _contradiction(f"pass_at_k.{more} is {high}, below pass_at_k.{fewer}, {low}")
+        return self
+
+    def check_denominators(self, where: str, questions: int, k: int) -> None:
+        """Check that every mean can be one over so many questions with k samples each.
+
+        Args:
+            where: The record's place in its file.
+            questions: How many questions each sample was drawn for.
+            k: Samples a question.
+
+        Raises:
+            PydanticCustomError: a mean is no whole number over its denominator, or the repeats are not k.
+        """
+        samples = questions * k
+        if len(self.repeat_means) != k:
+            raise _contradiction(f"{where}.repeat_means has {len(self.repeat_means)} values, k is {k}")
+        if self.undecided > samples:
+            raise _contradiction(f"{where}.undecided is {self.undecided} of {samples} samples")
+        if max(self.pass_at_k) > k:
+            raise _contradiction(f"{where}.pass_at_k.{max(self.pass_at_k)} is of more samples than k, {k}")
+        means = [
+            ("avg_at_k", self.avg_at_k, samples),
+            ("truncation_rate", self.truncation_rate, samples),
+            ("extraction_rate", self.extraction_rate, samples),
+            ("mean_response_tokens", self.mean_response_tokens, samples),
+            *((f"repeat_means.{index}", mean, questions) for index, mean in enumerate(self.repeat_means)),
+            # The share of the sets of n samples that have a right one is a fraction of C(k, n) for every question.
+            *((f"pass_at_k.{n}", value, questions * math.comb(k, n)) for n, value in self.pass_at_k.items()),
+        ]
+        for name, value, denominator in means:
+            # Steps as small as the tolerance say nothing.
+            if denominator * TOLERANCE < 1 and abs(math.remainder(value, 1 / denominator)) > TOLERANCE:
+                raise _contradiction(f"{where}.{name} is {value}, which {questions} questions, k = {k}, cannot give")
 
 
 class CheckpointScore(Record):
     """One kind of checkpoint (`last` or `best`) over the training seeds.
 
-    `seed_sd` (ddof 1) and `seed_standard_error` are None with a single seed: its spread is unknown.
+    `seed_sd` (ddof 1) and `seed_standard_error` are None with a single seed: its spread is unknown. Refused where they
+    or the mean are not those of `seeds`.
     """
 
-    seeds: list[SeedScore]
-    avg_at_k: float
+    seeds: Annotated[list[SeedScore], Field(min_length=1)]
+    avg_at_k: Rate
     seed_sd: float | None
     seed_standard_error: float | None
 
+    @model_validator(mode="after")
+    def _agrees(self) -> Self:
+        means = [seed.avg_at_k for seed in self.seeds]
+        spread = statistics.stdev(means) if len(means) > 1 else None
+        error = None if spread is None else spread / math.sqrt(len(means))
+        _check_equal("avg_at_k", self.avg_at_k, "the mean of its seeds", statistics.fmean(means))
+        _check_equal("seed_sd", self.seed_sd, "the standard deviation of its seeds", spread)
+        _check_equal("seed_standard_error", self.seed_standard_error, "that of its seeds", error)
+        return self
+
 
 class BenchmarkScore(Record):
-    """A benchmark's scores in a cell, by kind of checkpoint."""
+    """A benchmark's scores in a cell, by kind of checkpoint. Refused where a mean does not fit its denominator."""
 
     task: str
-    questions: int
-    k: int
+    questions: PositiveInt
+    k: PositiveInt
     grader_version: str
     checkpoints: dict[str, CheckpointScore]
+
+    @model_validator(mode="after")
+    def _has_denominators(self) -> Self:
+        for kind, score in self.checkpoints.items():
+            for index, seed in enumerate(score.seeds):
+                seed.check_denominators(f"checkpoints.{kind}.seeds.{index}", self.questions, self.k)
+        return self
+
+
+def _check_equal(name: str, stored: float | None, what: str, made: float | None) -> None:
+    equal = stored is made if stored is None or made is None else abs(stored - made) <= TOLERANCE
+    if not equal:
+        raise _contradiction(f"{name} is {stored}, but {what} is {made}")
+
+
+def _contradiction(problem: str) -> PydanticCustomError:
+    # Not a ValueError, before whose words pydantic puts its own.
+    return PydanticCustomError("contradiction", "{problem}", {"problem": problem})
 
 
 class CellResult(Record):

@@ -112,7 +112,11 @@ class TestScoreSeed:
     def test_over_seeds_by_hand(self) -> None:
         """0.2, 0.4, 0.6: mean 0.4, standard deviation 0.2 (ddof 1), its error 0.2 / sqrt 3."""
         score = score_seed(rows([[1, 0], [0, 1]]), 0, 0, 2)
-        found = over_seeds([score.model_copy(update={"avg_at_k": value}) for value in (0.2, 0.4, 0.6)])
+        made = [
+            score.model_copy(update={"avg_at_k": value, "pass_at_k": {1: value}, "repeat_means": [value]})
+            for value in (0.2, 0.4, 0.6)
+        ]
+        found = over_seeds(made)
         assert found.avg_at_k == pytest.approx(0.4)
         assert found.seed_sd == pytest.approx(0.2)
         assert found.seed_standard_error == pytest.approx(0.2 / math.sqrt(3))

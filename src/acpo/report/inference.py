@@ -6,6 +6,7 @@ from typing import Any
 
 from acpo.cells import BASE
 from acpo.config import Study
+from acpo.report.quantities import exact_p
 from acpo.report.table import MISSING, percent
 from acpo.stats.records import ComparisonResult, FamilyResult, Interval, Ranking, StatisticsResult, Welch
 
@@ -82,9 +83,9 @@ def _comparison(study: Study, item: ComparisonResult) -> ComparisonRow:
     found = item.inference
     tested = [test.p for test in item.paper if test.p is not None]
     return ComparisonRow(
-        suite=_label(study.suites, item.suite),
-        benchmark=_benchmark(study, item.suite, item.benchmark),
-        regime=_label(study.regimes, item.regime),
+        suite=label_of(study.suites, item.suite),
+        benchmark=benchmark_label(study, item.suite, item.benchmark),
+        regime=label_of(study.regimes, item.regime),
         checkpoint=item.checkpoint,
         treatment=method_label(study, item.treatment),
         baseline=method_label(study, item.baseline),
@@ -94,7 +95,7 @@ def _comparison(study: Study, item: ComparisonResult) -> ComparisonRow:
         interval=points_interval(found.interval),
         p=p_value(found.p),
         adjusted=tuple(
-            (_label(study.statistics.families, name), p_value(values.holm), p_value(values.bh))
+            (label_of(study.statistics.families, name), p_value(values.holm), p_value(values.bh))
             for name, values in item.adjusted.items()
         ),
         permutation=p_value(found.permutation_p),
@@ -107,10 +108,11 @@ def _comparison(study: Study, item: ComparisonResult) -> ComparisonRow:
 
 
 def _paper(test: Welch) -> str:
-    """Print Eq. 60 for one training seed."""
+    """Print Eq. 60 for one training seed, its p as Table 10 does: exact."""
     if test.t is None or test.df is None or test.p is None:
         return f"seed {test.treatment_seed}: no spread"
-    return f"seed {test.treatment_seed}: t({test.df:.1f}) = {test.t:.2f}, p {p_relation(test.p)}"
+    p = exact_p(test.p)
+    return f"seed {test.treatment_seed}: t({test.df:.1f}) = {test.t:.2f}, p {p if p.startswith('<') else f'= {p}'}"
 
 
 def family_rows(statistics: StatisticsResult) -> list[FamilyResult]:
@@ -138,18 +140,19 @@ def _ranks(study: Study, ranking: Ranking) -> list[RankRow]:
     ]
 
 
-def _label(defined: Mapping[str, Any], name: str) -> str:
+def label_of(defined: Mapping[str, Any], name: str) -> str:
     """Return what the study calls something; statistics of an earlier study may name what this one has not."""
     return str(defined[name].label) if name in defined else name
 
 
-def _benchmark(study: Study, suite: str, benchmark: str) -> str:
-    return _label(study.suites[suite].benchmarks, benchmark) if suite in study.suites else benchmark
+def benchmark_label(study: Study, suite: str, benchmark: str) -> str:
+    """Return a benchmark's name in print."""
+    return label_of(study.suites[suite].benchmarks, benchmark) if suite in study.suites else benchmark
 
 
 def method_label(study: Study, method: str) -> str:
     """Return a method's name in print, `base` included."""
-    return "Base Model" if method == BASE else _label(study.methods, method)
+    return "Base Model" if method == BASE else label_of(study.methods, method)
 
 
 def points(difference: float) -> str:
@@ -171,9 +174,3 @@ def percent_interval(interval: Interval | None) -> str:
 def p_value(p: float) -> Shown:
     """Print a p; a very small one is an extrapolation and only said to be small (docs/statistics.md)."""
     return Shown(f"< {SMALLEST_P}" if p < SMALLEST_P else f"{p:.3f}", p)
-
-
-def p_relation(p: float) -> str:
-    """Print a p with its relation: `= 0.012` or `< 0.001`."""
-    text = p_value(p).text
-    return text if text.startswith("<") else f"= {text}"

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from acpo.cells import grid_cells
 from acpo.config import Study, digest
-from acpo.report import details, inference, registry
+from acpo.report import details, inference, registry, spread
 from acpo.report.durations import run_times
 from acpo.report.explorer.libraries import libraries
 from acpo.report.explorer.packing import compact, pack, script_source
@@ -19,6 +19,7 @@ from acpo.report.gaps import find_gaps
 from acpo.report.html import environment
 from acpo.report.sources import Results
 from acpo.report.style import Drawing, encode
+from acpo.stats.power import SEED_COUNTS
 
 SCRIPT = ("basics", "tables", "plots", "scores", "curves", "questions", "pairs", "start")
 """Parts of the page's script, in the order in which they are put together."""
@@ -69,6 +70,11 @@ def _statistics(results: Results) -> dict[str, object]:
         "comparisons": inference.comparison_rows(study, statistics) if statistics else [],
         "families": inference.family_rows(statistics) if statistics else [],
         "ranks": inference.rank_rows(study, statistics) if statistics else [],
+        "detectable": spread.detectable_rows(study, statistics) if statistics else [],
+        "variances": spread.variance_rows(study, statistics) if statistics else [],
+        "seed_counts": SEED_COUNTS,
+        "variance_sources": spread.SOURCES,
+        "variance_meaning": spread.MEANING,
     }
 
 

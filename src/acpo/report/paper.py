@@ -10,10 +10,10 @@ from pathlib import Path
 
 from acpo.cells import grid_cells
 from acpo.config import digest
-from acpo.report import details, registry
+from acpo.report import details, registry, spread
 from acpo.report.gaps import missing_cells
 from acpo.report.latex import breakable, escape, mark, render_notes, render_tabular
-from acpo.report.sources import Results
+from acpo.report.sources import STATISTICS, Results
 from acpo.report.style import Drawing
 from acpo.report.table import Block, Table
 from acpo.report.text_table import TextTable, render_latex
@@ -70,6 +70,7 @@ def render_paper(results: Results) -> str:
         r"\tableofcontents",
         *_absent([table for table in tables if not table.blocks]),
         *(line for table in tables if table.blocks for line in _table(table)),
+        *_variance(results),
         r"\clearpage\section{Figures}",
         *(line for name in registry.figure_names() for line in _drawings(results, name)),
         *(line for title, files in PARTS.items() for line in _part(results.root, title, files)),
@@ -118,6 +119,14 @@ def _block(title: str, block: Block) -> Iterator[str]:
     yield rf"\centering\small\fit{{{render_tabular(block)}}}\par\smallskip"
     yield render_notes(block)
     yield r"\end{table}"
+
+
+def _variance(results: Results) -> Iterator[str]:
+    statistics = results.statistics()
+    if statistics and statistics.cells:
+        yield r"\clearpage\section{Variance of a verdict}"
+        yield breakable(f"{spread.MEANING} Read from results/{STATISTICS}, cells.")
+        yield render_latex(spread.variance_table(results.study, statistics))
 
 
 def _drawings(results: Results, name: str) -> Iterator[str]:

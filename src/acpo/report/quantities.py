@@ -7,6 +7,13 @@ from acpo.report.table import MISSING, Number, percent
 SMALLEST_P = 1e-300
 
 
+def exact_p(p: float) -> str:
+    """Print a p-value, never rounded to nothing: four decimals, below 0.001 two digits and a power of ten."""
+    if p < SMALLEST_P:
+        return f"<{SMALLEST_P:.0e}"
+    return f"{p:.4f}" if p >= 0.001 else f"{p:.1e}"
+
+
 @dataclass(frozen=True)
 class Quantity(Number):
     """A number that is no percentage: seconds, a statistic, a count; with its decimals."""
@@ -38,16 +45,12 @@ class Points(Number):
 
 @dataclass(frozen=True)
 class PValue(Number):
-    """A p-value, never rounded to nothing: four decimals, below 0.001 two digits and a power of ten."""
+    """A p-value, printed by `exact_p`."""
 
     @property
     def text(self) -> str:
         """The p-value as printed, or a dash where there is none."""
-        if self.value is None:
-            return MISSING
-        if self.value < SMALLEST_P:
-            return f"<{SMALLEST_P:.0e}"
-        return f"{self.value:.4f}" if self.value >= 0.001 else f"{self.value:.1e}"
+        return MISSING if self.value is None else exact_p(self.value)
 
 
 @dataclass(frozen=True)

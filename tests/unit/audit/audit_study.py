@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from acpo.audit.evidence import Evidence
 from acpo.audit.published import published
 from acpo.cells import BASE, Cell, resolve, resolve_evaluation
 from acpo.config import Study, digest
+from acpo.evaluation import over_seeds
 from acpo.results import BenchmarkScore, CellResult, CheckpointScore, Provenance, RunRecord, SeedScore
 from acpo.store import write_json, write_table
 from acpo.timing import MethodTime, RegimeTime, Timing
@@ -22,6 +22,8 @@ REGIMES = ("nonp", "offp")
 BENCHMARK = "countdown_mini"
 NOISE = (-0.004, 0.001, 0.003)
 """What training seeds add to a score; they sum to 0."""
+SPREAD = [0.002 * (sample - 3.5) for sample in range(8)]
+"""What the repeats add to it."""
 
 
 def provenance(configuration: Mapping[str, Any]) -> Provenance:
@@ -32,25 +34,26 @@ def provenance(configuration: Mapping[str, Any]) -> Provenance:
     )  # fmt: skip
 
 
+def checkpoint(scores: Mapping[int, float]) -> CheckpointScore:
+    """Make up a checkpoint of a benchmark of 1000 questions with scores in tenths of a percent."""
+    return over_seeds(
+        [
+            SeedScore(
+                seed=seed, rollout=1, avg_at_k=score, standard_error=0.01, pass_at_k={1: score},
+                repeat_means=[score + more if score else 0.0 for more in SPREAD], truncation_rate=0.0,
+                extraction_rate=1.0, mean_response_tokens=20.0, undecided=0,
+            )
+            for seed, score in scores.items()
+        ]
+    )  # fmt: skip
+
+
 def write_cell(root: Path, study: Study, cell: Cell, scores: Mapping[int, float]) -> None:
     """Write a cell whose best checkpoint has these scores, and whose last one has none worth reading."""
-    seeds = [
-        SeedScore(
-            seed=seed, rollout=1, avg_at_k=score, standard_error=0.01, pass_at_k={1: score},
-            repeat_means=[score + 0.002 * (sample - 3.5) for sample in range(8)], truncation_rate=0.0,
-            extraction_rate=1.0, mean_response_tokens=20.0, undecided=0,
-        )
-        for seed, score in scores.items()
-    ]  # fmt: skip
-    kept = CheckpointScore(
-        seeds=seeds, avg_at_k=float(np.mean(list(scores.values()))), seed_sd=None, seed_standard_error=None
-    )
-    useless = CheckpointScore(
-        seeds=[seed.model_copy(update={"avg_at_k": 0.0}) for seed in seeds], avg_at_k=0.0, seed_sd=None,
-        seed_standard_error=None,
-    )  # fmt: skip
+    kept = checkpoint(scores)
+    useless = checkpoint(dict.fromkeys(scores, 0.0))
     checkpoints = {"last": kept} if cell.is_base else {"best": kept, "last": useless}
-    benchmark = BenchmarkScore(task="countdown_mini", questions=512, k=8, grader_version="1", checkpoints=checkpoints)
+    benchmark = BenchmarkScore(task="countdown_mini", questions=1000, k=8, grader_version="1", checkpoints=checkpoints)
     configuration = {"training": resolve(study, cell), "evaluation": resolve_evaluation(study, cell)}
     write_json(
         root / f"{cell}.json",

@@ -12,9 +12,13 @@ from acpo.config import Study
 from acpo.report.sources import STATISTICS, Results
 from acpo.results import CellResult, RunRecord
 from acpo.stats.families import Hypothesis, declared_hypotheses
+from acpo.stats.power import SEED_COUNTS
 from acpo.stats.records import (
     Adjusted,
+    CellScore,
     ComparisonResult,
+    Components,
+    Detectable,
     FamilyResult,
     Inference,
     Interval,
@@ -144,7 +148,7 @@ def provenance(cell: Cell) -> dict[str, Any]:
     }
 
 
-def checkpoint_values(scores: dict[int, float], rollout: int, undecided: int = 0) -> dict[str, Any]:
+def checkpoint_values(scores: dict[int, float], rollout: int, k: int = 4) -> dict[str, Any]:
     values = list(scores.values())
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else None
     return {
@@ -155,11 +159,11 @@ def checkpoint_values(scores: dict[int, float], rollout: int, undecided: int = 0
                 "avg_at_k": score,
                 "standard_error": 0.011,
                 "pass_at_k": {1: score, 2: min(1.0, score + 0.08), 4: min(1.0, score + 0.15)},
-                "repeat_means": [score] * 4,
+                "repeat_means": [score] * k,
                 "truncation_rate": 0.0125,
                 "extraction_rate": 0.99,
                 "mean_response_tokens": 27.34,
-                "undecided": undecided,
+                "undecided": 0,
             }
             for seed, score in scores.items()
         ],
@@ -169,7 +173,8 @@ def checkpoint_values(scores: dict[int, float], rollout: int, undecided: int = 0
     }
 
 
-def cell_values(cell: Cell, best: dict[int, float], last: dict[int, float]) -> dict[str, Any]:
+def cell_values(cell: Cell, best: dict[int, float], last: dict[int, float], questions: int = 1000) -> dict[str, Any]:
+    """Make up a cell; scores are whole numbers over `questions`, as every repeat has the score of all."""
     return {
         "cell": str(cell),
         "suite": cell.suite,
@@ -178,7 +183,7 @@ def cell_values(cell: Cell, best: dict[int, float], last: dict[int, float]) -> d
         "benchmarks": {
             "test": {
                 "task": "countdown_mini",
-                "questions": 500,
+                "questions": questions,
                 "k": 4,
                 "grader_version": "1",
                 "checkpoints": {"best": checkpoint_values(best, 30), "last": checkpoint_values(last, 35)},
@@ -192,8 +197,10 @@ def cell_values(cell: Cell, best: dict[int, float], last: dict[int, float]) -> d
     }
 
 
-def write_cell(root: Path, cell: Cell, best: dict[int, float], last: dict[int, float] | None = None) -> None:
-    result = CellResult.model_validate(cell_values(cell, best, last or best))
+def write_cell(
+    root: Path, cell: Cell, best: dict[int, float], last: dict[int, float] | None = None, questions: int = 1000
+) -> None:
+    result = CellResult.model_validate(cell_values(cell, best, last or best, questions))
     write_json(root / f"{cell}.json", result)
 
 
@@ -290,14 +297,33 @@ def comparison(hypothesis: Hypothesis, kind: str, paper: list[Welch], **changes:
     )  # fmt: skip
 
 
+def cell_score(item: ComparisonResult) -> CellScore:
+    return CellScore(
+        cell=item.treatment_cell, suite=item.suite, method=item.treatment, regime=item.regime, benchmark=item.benchmark,
+        checkpoint=item.checkpoint, seeds=[0, 1, 2], expected_seeds=3, questions=500, k=4, right=1980, denominator=6000,
+        mean=0.33, scope="algorithm", standard_error=0.01, df=4, interval=None, majority_at_k={}, truncation_rate=0.0,
+        components=Components(seed=None, question=0.05, seed_by_question=-0.00012, sample=0.14),
+        extraction_failure_rate=0.0, grader_version="1",
+    )  # fmt: skip
+
+
 def write_statistics(root: Path, comparisons: list[ComparisonResult], hypotheses: int) -> None:
     family = FamilyResult(
         label="ACPO", checkpoint="last", hypotheses=hypotheses, tested=len(comparisons), rejected_holm=0,
         rejected_bh=0, untested=[], outside_grid=[],
     )  # fmt: skip
+    detectable = [
+        Detectable(
+            suite=item.suite, regime=item.regime, benchmark=item.benchmark, checkpoint=item.checkpoint,
+            treatment=item.treatment, baseline=item.baseline, seeds=seeds, questions=500, k=4, difference=0.06 / seeds,
+        )
+        for item in comparisons
+        for seeds in (SEED_COUNTS if item.inference.scope == "algorithm" else (1,))
+    ]  # fmt: skip
+    cells = {(item.treatment_cell, item.benchmark, item.checkpoint): cell_score(item) for item in comparisons}
     result = StatisticsResult(
-        settings={}, cells=[], comparisons=comparisons, families={"all": [family]}, rankings=[], profiles=[],
-        detectable=[], missing=[],
+        settings={"resamples": 1000}, cells=list(cells.values()), comparisons=comparisons, families={"all": [family]},
+        rankings=[], profiles=[], detectable=detectable, missing=[],
     )  # fmt: skip
     write_json(root / STATISTICS, result)
 

@@ -115,8 +115,8 @@ def test_table_6_has_regimes_as_columns_and_both_checkpoints(tmp_path: Path) -> 
 
 
 def test_bold_is_by_unrounded_numbers(tmp_path: Path) -> None:
-    write_cell(tmp_path, Cell("mini", "acpo_bins4", "offp"), {0: 0.300001})
-    write_cell(tmp_path, Cell("mini", "acpo_bins6", "offp"), {0: 0.300002})
+    write_cell(tmp_path, Cell("mini", "acpo_bins4", "offp"), {0: 0.300001}, questions=1_000_000)
+    write_cell(tmp_path, Cell("mini", "acpo_bins6", "offp"), {0: 0.300002}, questions=1_000_000)
     best = printed(build("table8", tmp_path, "mini").blocks[0], "Best checkpoint (by validation)")
     assert best == {"4": ["–", "30.00†"], "5": ["–", "–"], "6": ["–", "30.00*†"]}
 

@@ -114,8 +114,8 @@ def write_math(root: Path, cell: Cell, scores: dict[str, dict[int, float]]) -> N
     values = cell_values(cell, {0: 0.5}, {0: 0.5})
     values["benchmarks"] = {
         name: {
-            "task": "countdown_mini", "questions": 100, "k": 8, "grader_version": "1",
-            "checkpoints": {kind: checkpoint_values(seeds, 30) for kind in ("best", "last")},
+            "task": "countdown_mini", "questions": 100_000, "k": 8, "grader_version": "1",
+            "checkpoints": {kind: checkpoint_values(seeds, 30, k=8) for kind in ("best", "last")},
         }
         for name, seeds in scores.items()
     }  # fmt: skip
@@ -140,7 +140,7 @@ def test_the_average_is_of_unrounded_scores_by_hand(tmp_path: Path) -> None:
     found = average(tmp_path, study, "orz_acpo_offp")
     assert found.value == pytest.approx(0.21004, abs=1e-12)
     assert found.seed_sd == pytest.approx(0.02 / 2**0.5)
-    assert (found.printed, found.printed_seed_sd, found.seeds, found.questions) == ("21.00", "1.41", 2, 300)
+    assert (found.printed, found.printed_seed_sd, found.seeds, found.questions) == ("21.00", "1.41", 2, 300_000)
     assert found.source == "mean of results/orz_acpo_offp.json benchmarks.*.checkpoints.last.avg_at_k"
 
 

@@ -65,7 +65,7 @@ def test_mean_and_spread_by_hand(tmp_path: Path) -> None:
         "3.61",
         3,
         4,
-        500,
+        1000,
     )
     last = entry(table, "ACPO", "OffP.", "Last")
     assert (last.printed, last.printed_seed_sd) == ("30.00", "1.00")
@@ -96,8 +96,8 @@ def test_note_says_how_many_optimizer_steps_each_method_makes(tmp_path: Path) ->
 
 def test_bold_by_unrounded_number(tmp_path: Path) -> None:
     study = two_methods([0])
-    write_cell(tmp_path, Cell("mini", "dapo", "nonp"), {0: 0.30001})
-    write_cell(tmp_path, Cell("mini", "acpo", "nonp"), {0: 0.30002})
+    write_cell(tmp_path, Cell("mini", "dapo", "nonp"), {0: 0.30001}, questions=100_000)
+    write_cell(tmp_path, Cell("mini", "acpo", "nonp"), {0: 0.30002}, questions=100_000)
     table = table1(Results(study, tmp_path))
     dapo, acpo = (entry(table, label, "N-OnP.", "Best") for label in ("DAPO", "ACPO"))
     assert dapo.printed == acpo.printed == "30.00"
@@ -174,7 +174,7 @@ def test_suites_of_both_families_with_notes(tmp_path: Path) -> None:
     values["suites"]["sums"] = suite_values("Sums", "math")
     values["grid"]["suites"] = ["mini", "wide_a", "sums", "wide_b"]
     study = parse_study(values)
-    write_cell(tmp_path, Cell("wide_b", BASE, None), {0: 0.3125})
+    write_cell(tmp_path, Cell("wide_b", BASE, None), {0: 0.3125}, questions=10_000)
     table = table1(Results(study, tmp_path))
     assert [block.title for block in table.blocks] == ["Countdown", "HiTab"]
     hitab = table.blocks[1]

@@ -10,6 +10,7 @@ from report_fixtures import comparison, fill_statistics, study_values, welch, wr
 
 from acpo.config import Study, parse_study
 from acpo.report import latex, registry
+from acpo.report.macros import named_numbers
 from acpo.report.quantities import Points, PValue
 from acpo.report.sources import Results
 from acpo.report.table import Table
@@ -82,6 +83,55 @@ def test_the_tests_in_full(study: Study, tmp_path: Path) -> None:
     assert list(made.column) == ["SD treatment", "SD baseline", "n treatment", "n baseline", "t", "df", "p"]
 
 
+def test_the_effects_with_intervals(study: Study, tmp_path: Path) -> None:
+    fill_statistics(tmp_path, study)
+    table = table10(study, tmp_path)
+    made = row(table, "CISPO", "N-OnP., best", ": effects")
+    assert list(made.column) == ["points", "low", "high", "Cliff's delta", "P(better run)"]
+    assert list(made.printed) == ["+3.00", "+1.00", "+5.00", "0.100", "0.55"]
+    assert list(made.value) == [0.03, 0.01, 0.05, 0.1, 0.55]
+    assert made.source.iloc[1].endswith("mini_acpo_nonp against mini_cispo_nonp on test, best: inference.interval.low")
+    assert "95 % interval, points" in set(made.group)
+    named = named_numbers(table)
+    assert named["table10/mini_acpo_nonp/test/cispo/interval_low/best"] == "+1.00"
+    assert named["table10/mini_acpo_nonp/test/cispo/cliffs_delta/best"] == "0.100"
+
+
+def test_an_interval_that_is_not_there_is_a_dash_with_a_reason(study: Study, tmp_path: Path) -> None:
+    declared = declared_hypotheses(study)
+    write_statistics(tmp_path, [comparison(h, "last", [welch(0, 0.5)], interval=None) for h in declared], len(declared))
+    table = table10(study, tmp_path)
+    assert list(row(table, "DAPO", "OffP., last", ": effects").printed) == ["+3.00", "–", "–", "0.100", "0.55"]
+    notes = next(block.notes for block in table.blocks if block.title.endswith(": effects"))
+    assert any("no interval, the difference has no spread: mini_acpo_nonp against mini_base" in note for note in notes)
+
+
+def test_what_a_comparison_can_find(study: Study, tmp_path: Path) -> None:
+    fill_statistics(tmp_path, study)
+    table = table10(study, tmp_path)
+    made = row(table, "DAPO", "OffP., last", ": minimum detectable differences")
+    assert list(made.column) == ["1", "2", "3", "5", "10", "20"]
+    assert list(made.printed) == ["6.00", "3.00", "2.00", "1.20", "0.60", "0.30"]
+    (note,) = table.blocks[-1].notes
+    assert "with power 0.8 (two-tailed, level 0.05), in points, by training seeds a method" in note
+
+
+def test_the_notes_say_what_bold_speaks_for_and_the_floor_of_sign_flips(study: Study, tmp_path: Path) -> None:
+    """Paper mode is one-tailed for one seed: bold may stand beside a mean difference of the other sign."""
+    declared = declared_hypotheses(study)
+    made = [comparison(h, "last", [welch(0, 0.0286), welch(1, 0.99)], difference=-0.0129) for h in declared]
+    write_statistics(tmp_path, made, len(declared))
+    table = table10(study, tmp_path)
+    found = row(table, "DAPO", "OffP., last")
+    assert list(found.printed)[:2] == ["−1.29", "0.0286"]
+    assert found.best.iloc[1]
+    notes = " ".join(table.blocks[0].notes)
+    assert "In paper mode it speaks for ACPO on that training seed, whatever the sign of the difference" in notes
+    assert "in inference mode that sign says in favour of which side" in notes
+    # 1000 flips: the fixture's settings, 2 / 1001.
+    assert "never below 0.0020, the least that 1000 random flips can give" in notes
+
+
 def test_what_is_not_compared_is_named(study: Study, tmp_path: Path) -> None:
     declared = declared_hypotheses(study)
     made = [comparison(h, "last", [welch(0, 0.01), welch(2, None)]) for h in declared[1:]]
@@ -116,7 +166,12 @@ def test_one_training_seed_is_about_checkpoints(tmp_path: Path) -> None:
     declared = declared_hypotheses(study)
     made = [comparison(h, "last", [welch(0, 0.01)], note=CHECKPOINTS_ONLY, scope="checkpoints") for h in declared]
     write_statistics(tmp_path, made, len(declared))
-    assert any(CHECKPOINTS_ONLY in note for note in table10(study, tmp_path).blocks[0].notes)
+    table = table10(study, tmp_path)
+    for block in (table.blocks[0], table.blocks[3]):
+        assert any(CHECKPOINTS_ONLY in note for note in block.notes)
+    found = row(table, "DAPO", "OffP., last", ": minimum detectable differences")
+    assert list(found.printed) == ["6.00", *["–"] * 5]
+    assert any("no side has two training seeds" in note for note in table.blocks[-1].notes)
 
 
 def test_a_study_without_families_in_its_grid(tmp_path: Path) -> None:

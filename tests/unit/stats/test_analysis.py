@@ -10,6 +10,7 @@ import yaml
 from made_up import QUESTIONS, K, made_study, study, values
 from small_study import script
 
+from acpo.evaluation import over_seeds
 from acpo.results import CellResult
 from acpo.stats.analysis import analyse
 from acpo.stats.export import numbers
@@ -119,7 +120,9 @@ def test_a_study_without_any_run(tmp_path: Path) -> None:
 def test_a_score_that_the_verdicts_do_not_give_is_refused(results: Path) -> None:
     path = results / "mini_acpo_nonp.json"
     content = json.loads(path.read_text())
-    content["benchmarks"]["countdown_mini"]["checkpoints"]["last"]["seeds"][1]["avg_at_k"] += 0.01
+    first, _ = read_json(path, CellResult).benchmarks["countdown_mini"].checkpoints["last"].seeds
+    forged = over_seeds([first, first.model_copy(update={"seed": 1})])  # a file that agrees with itself
+    content["benchmarks"]["countdown_mini"]["checkpoints"]["last"] = forged.model_dump(mode="json")
     write_json(path, content)
     expected = r"mini_acpo_nonp\.json: .*checkpoints\.last\.seeds\[1\]\.avg_at_k: .* the score and the verdict stores"
     with pytest.raises(StoreError, match=expected):

@@ -3,15 +3,17 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from acpo.cells import BASE, cell_seeds
+from acpo.cells import cell_seeds
 from acpo.report import published
+from acpo.report.comparisons import Comparisons
+from acpo.report.effects import detectable_block, effects_block
 from acpo.report.grid import PANELS
-from acpo.report.quantities import Points, PValue, Quantity
-from acpo.report.sources import STATISTICS, Results
+from acpo.report.quantities import Points, PValue, Quantity, exact_p
+from acpo.report.sources import Results
 from acpo.report.table import Block, Group, Number, Panel, Row, Table
 from acpo.sections import Family
-from acpo.stats.families import Hypothesis, hypotheses
-from acpo.stats.records import CHECKPOINTS_ONLY, ComparisonResult, StatisticsResult, Welch
+from acpo.stats.families import Hypothesis
+from acpo.stats.records import CHECKPOINTS_ONLY, Welch
 
 INFERENCE = ("Paired", "Sign flips", "Holm")
 MOMENTS: dict[str, tuple[str, int, Callable[[Welch], float | None]]] = {
@@ -28,10 +30,11 @@ MOMENTS: dict[str, tuple[str, int, Callable[[Welch], float | None]]] = {
 def build(results: Results) -> Table:
     """Build Table 10 from `statistics/statistics.json`, for every family, suite and benchmark of the study.
 
-    Of each there are a block of p-values (paper mode for each training seed, inference mode, the paper's own) and two
-    of paper mode's tests in full. Source: Table 10, App. M, Eq. 60.
+    Of each there are a block of p-values (paper mode for each training seed, inference mode, the paper's own), two of
+    paper mode's tests in full, one of effects with intervals, and one of what such comparisons can find. Source:
+    Table 10, App. M, Eq. 60.
     """
-    view = _View(results)
+    view = _Tests(results)
     blocks = tuple(
         block
         for name, family in results.study.statistics.families.items()
@@ -42,24 +45,8 @@ def build(results: Results) -> Table:
     return Table("table10", "Table 10", caption, blocks)
 
 
-class _View:
-    """A study's comparisons, by what they compare."""
-
-    def __init__(self, results: Results):
-        self.results = results
-        self.study = results.study
-        self.statistics: StatisticsResult | None = results.statistics()
-        self._found = {
-            (item.treatment_cell, item.baseline_cell, item.benchmark, item.checkpoint): item
-            for item in (self.statistics.comparisons if self.statistics else [])
-        }
-
-    def declared(self, family: Family) -> list[Hypothesis]:
-        return hypotheses(self.study, family)
-
-    def comparison(self, hypothesis: Hypothesis, kind: str) -> ComparisonResult | None:
-        where = (str(hypothesis.treatment), str(hypothesis.baseline), hypothesis.benchmark, kind)
-        return self._found.get(where)
+class _Tests(Comparisons):
+    """The sub-tables of p-values and of paper mode's tests in full."""
 
     def blocks(self, name: str, family: Family, suite: str, benchmark: str) -> Iterator[Block]:
         chosen = [h for h in self.declared(family) if (h.treatment.suite, h.benchmark) == (suite, benchmark)]
@@ -67,6 +54,8 @@ class _View:
         yield self._p_values(name, f"{labels}: {family.label}, p", chosen)
         for kind, label in PANELS.items():
             yield self._tests(f"{labels}: paper mode's tests in full, {label[0].lower()}{label[1:]}", kind, chosen)
+        yield effects_block(self, f"{labels}: effects", chosen)
+        yield detectable_block(self, f"{labels}: minimum detectable differences", chosen)
 
     def _p_values(self, family: str, title: str, chosen: list[Hypothesis]) -> Block:
         seeds = cell_seeds(self.study, chosen[0].treatment)
@@ -77,33 +66,22 @@ class _View:
             Group("Paper mode: Welch, one-tailed", tuple(f"seed {seed}" for seed in seeds)),
             Group("Inference mode, two-tailed", INFERENCE),
         )
-        panels = tuple(
-            Panel(
-                f"{self.study.regimes[regime].label}, {label[0].lower()}{label[1:]}",
-                tuple(
-                    Row(self._baseline(h), tuple(self._row(family, h, kind, seeds, theirs)))
-                    for h in chosen
-                    if h.treatment.regime == regime
-                ),
-            )
-            for kind, label in PANELS.items()
-            for regime in dict.fromkeys(h.treatment.regime or "" for h in chosen)
-        )
-        return Block(title, self._corner(chosen), groups, panels, self._p_notes(family, chosen, theirs))
+        panels = self.panels(chosen, lambda h, kind: self._row(family, h, kind, seeds, theirs))
+        return Block(title, self.corner(chosen), groups, panels, self._p_notes(family, chosen, theirs))
 
     def _row(self, family: str, h: Hypothesis, kind: str, seeds: list[int], theirs: bool) -> Iterator[Number]:
         found = self.comparison(h, kind)
-        where = self._source(h, kind)
+        where = self.source(h, kind)
         inference = found.inference if found else None
 
         def p(name: str, path: str, value: float | None) -> PValue:
-            made = PValue(str(h.treatment), f"{where} {path}", kind, value, item=self._item(h, name))
+            made = PValue(str(h.treatment), f"{where} {path}", kind, value, item=self.item(h, name))
             return replace(made, best=value is not None and value < self.study.statistics.alpha)
 
         if theirs:
             yield self._published(h)
         difference = inference.difference if inference else None
-        item = self._item(h, "difference")
+        item = self.item(h, "difference")
         yield Points(str(h.treatment), f"{where} inference.difference", kind, difference, item=item)
         tests = {test.treatment_seed: test for test in found.paper} if found else {}
         for seed in seeds:
@@ -117,7 +95,7 @@ class _View:
     def _published(self, h: Hypothesis) -> Number:
         number = published.p_value(h.treatment, h.baseline.method, h.benchmark)
         if number is None:
-            item = self._item(h, "published_p")
+            item = self.item(h, "published_p")
             return Number(str(h.treatment), "no published counterpart", "published", None, item=item)
         return replace(number, best=number.value is not None and number.value < self.study.statistics.alpha)
 
@@ -127,7 +105,7 @@ class _View:
             Panel(
                 f"{self.study.regimes[regime].label}, training seed {seed}",
                 tuple(
-                    Row(self._baseline(h), tuple(self._moments(h, kind, seed)))
+                    Row(self.baseline(h), tuple(self._moments(h, kind, seed)))
                     for h in chosen
                     if h.treatment.regime == regime
                 ),
@@ -141,33 +119,21 @@ class _View:
             f"{self.study.statistics.alpha:g}.",
             *self._gap_notes(kind, chosen),
         )
-        return Block(title, self._corner(chosen), groups, panels, notes)
+        return Block(title, self.corner(chosen), groups, panels, notes)
 
     def _moments(self, h: Hypothesis, kind: str, seed: int) -> Iterator[Number]:
         found = self.comparison(h, kind)
         test = next((test for test in found.paper if test.treatment_seed == seed), None) if found else None
-        where = f"{self._source(h, kind)} paper, training seed {seed},"
+        where = f"{self.source(h, kind)} paper, training seed {seed},"
         for name, decimals, value in MOMENTS.values():
-            item = self._item(h, f"welch_{name}_seed{seed}")
+            item = self.item(h, f"welch_{name}_seed{seed}")
             yield Quantity(
                 str(h.treatment), f"{where} {name}", kind, value(test) if test else None, item=item, decimals=decimals
             )
         p = test.p if test else None
         bold = p is not None and p < self.study.statistics.alpha
-        item = self._item(h, f"welch_p_seed{seed}")
+        item = self.item(h, f"welch_p_seed{seed}")
         yield PValue(str(h.treatment), f"{where} p", kind, p, best=bold, item=item)
-
-    def _source(self, h: Hypothesis, kind: str) -> str:
-        return f"results/{STATISTICS} comparisons, {h}, {kind}:"
-
-    def _item(self, h: Hypothesis, name: str) -> str:
-        return f"{h.benchmark}/{h.baseline.method}/{name}"
-
-    def _baseline(self, h: Hypothesis) -> str:
-        return "Base Model" if h.baseline.method == BASE else self.study.methods[h.baseline.method].label
-
-    def _corner(self, chosen: list[Hypothesis]) -> str:
-        return f"{self.study.methods[chosen[0].treatment.method].label} against"
 
     def _p_notes(self, family: str, chosen: list[Hypothesis], theirs: bool) -> tuple[str, ...]:
         alpha = self.study.statistics.alpha
@@ -179,10 +145,12 @@ class _View:
             "Paper mode: Welch's one-tailed t-test on the k repeat-means of one checkpoint a method, treatment better; "
             "it knows nothing of other questions or other training seeds.",
             "Inference mode. Paired: by question, and by training seed where both have the same; standard errors cross "
-            "questions and seeds. Sign flips: of the questions' differences, about these checkpoints. Holm: Paired, "
+            f"questions and seeds. Sign flips: of the questions' differences, about these checkpoints{self._floor()}. "
+            "Holm: Paired, "
             f"corrected together with the others of the family {family}{self._family_size(family)}.",
-            f"Bold: p < {alpha:g}, unrounded; the sign of the difference says in favour of which side. With few "
-            "training seeds a Paired p below 0.001 says no more than that.",
+            f"Bold: p < {alpha:g}, unrounded. In paper mode it speaks for {self.treatment(chosen)} on that training "
+            "seed, whatever the sign of the difference, which is of the mean over seeds; in inference mode that sign "
+            "says in favour of which side. With few training seeds a Paired p below 0.001 says no more than that.",
         ]
         if any(item.inference.note for item in found):
             notes.append(f"With one training seed a side there is {CHECKPOINTS_ONLY}.")
@@ -195,6 +163,13 @@ class _View:
         notes += [note for kind in PANELS for note in self._gap_notes(kind, chosen)]
         return tuple(dict.fromkeys(notes))
 
+    def _floor(self) -> str:
+        """Say what the least p of random sign flips is: both signs of the most extreme, which counts itself."""
+        if self.statistics is None:
+            return ""
+        flips = int(self.statistics.settings["resamples"])
+        return f", never below {exact_p(2 / (flips + 1))}, the least that {flips} random flips can give"
+
     def _dashes(self, chosen: list[Hypothesis]) -> str:
         theirs = [published.p_value(h.treatment, h.baseline.method, h.benchmark) for h in chosen]
         empty = sum(number is not None and number.value is None for number in theirs)
@@ -205,11 +180,11 @@ class _View:
         return f" ({' or '.join(map(str, sorted(sizes)))} hypotheses)" if sizes else ""
 
     def _gap_notes(self, kind: str, chosen: list[Hypothesis]) -> list[str]:
+        notes = self.missing_notes(kind, chosen)
         if self.statistics is None:
-            return ["–: no statistics yet: snakemake --cores 2 statistics"]
+            return notes
         pairs = [(h, self.comparison(h, kind)) for h in chosen]
         seeds = set(cell_seeds(self.study, chosen[0].treatment))
-        missing = [str(h) for h, found in pairs if found is None]
         short = [str(h) for h, found in pairs if found and {test.treatment_seed for test in found.paper} != seeds]
         flat = [
             f"{h}, training seed {test.treatment_seed}"
@@ -218,7 +193,7 @@ class _View:
             if test.p is None
         ]
         return [
-            *([f"–, {kind} checkpoint: not compared: {'; '.join(missing)}."] if missing else []),
+            *notes,
             *([f"–, {kind} checkpoint: undefined, neither side has any spread: {'; '.join(flat)}."] if flat else []),
             *([f"–, {kind} checkpoint: not every training seed has a test: {'; '.join(short)}."] if short else []),
         ]
