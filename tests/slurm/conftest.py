@@ -1,5 +1,6 @@
 """A SLURM, an undisturbed local run to compare with, and clones to run on the cluster, a node to each process."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -130,26 +131,35 @@ class Clone:
         path = self.run / "segments.json"
         return yaml.safe_load(path.read_text())["segments"] if path.exists() else []
 
-    def training(self) -> list[int]:
-        """List the processes that train in this clone."""
+    def working_here(self) -> list[int]:
+        """List the processes whose working directory is this clone."""
         found = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
-                try:
-                    words = (entry / "cmdline").read_bytes().split(b"\0")
-                    here = (entry / "cwd").readlink() == self.directory
-                except OSError:
-                    continue
-                if here and len(words) > 2 and words[1].endswith(b"train_policy.py"):
-                    found.append(int(entry.name))
+                with contextlib.suppress(OSError):
+                    if (entry / "cwd").readlink() == self.directory:
+                        found.append(int(entry.name))
+        return found
+
+    def training(self) -> list[int]:
+        """List the processes that train in this clone."""
+        found = []
+        for process in self.working_here():
+            with contextlib.suppress(OSError):
+                words = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
+                if len(words) > 2 and words[1].endswith(b"train_policy.py"):
+                    found.append(process)
         return found
 
     def end(self) -> None:
-        """Leave nothing behind."""
+        """Leave nothing behind: this SLURM tracks processes by their parents, and loses one whose parent ends first."""
         for process in self.processes:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+        for orphan in self.working_here():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(orphan, signal.SIGKILL)
 
 
 def wait_until(what: Callable[[], object], seconds: float = PATIENCE, told: Callable[[], str] = str) -> None:
