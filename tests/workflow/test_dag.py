@@ -170,10 +170,10 @@ def test_jobs_ask_for_what_their_suite_says() -> None:
         asked = dict(re.findall(r"(\w+)=([^,\n]+)", text.split("resources: ")[1].split("\n")[0]))
         told[text.split(":")[0]] = asked | {"threads": (re.findall(r"threads: (\d+)", text) or ["1"])[0]}
     train, sample, grade = (told[name] for name in ("train_policy", "sample_responses", "grade_samples"))
-    keys = ("gpu", "threads", "mem_mb", "runtime", "slurm_partition")
-    assert [train[key] for key in keys] == ["4", "32", "256000", "10080", "gpu"]
-    assert [sample[key] for key in keys] == ["1", "8", "64000", "1008", "gpu"]
-    assert [grade.get(key) for key in keys] == [None, "1", "4000", "60", "cpu"]
+    keys = ("gpu", "nodes", "threads", "mem_mb", "runtime", "slurm_partition")
+    assert [train[key] for key in keys] == ["4", "1", "32", "256000", "10080", "gpu"]
+    assert [sample[key] for key in keys] == ["1", "1", "8", "64000", "1008", "gpu"]
+    assert [grade.get(key) for key in keys] == [None, None, "1", "4000", "60", "cpu"]
     assert train["slurm_extra"] == "--signal=USR1@900"
     assert "slurm_extra" not in grade
 
