@@ -69,5 +69,5 @@ def test_second_start_is_refused_and_signals_end_the_first(study: SmallStudy, tm
     first.until(lambda run: (run / "stop").exists())
     first.process.terminate()
     assert first.wait() == 75
-    assert "stopped by a signal" in first.said().splitlines()[-1]
+    assert "stopped by SIGTERM" in first.said().splitlines()[-1]
     assert first.leaves_no_orphans()
